@@ -116,6 +116,22 @@ impl WordList {
         self.sorted_words().iter().any(|word| text.contains(word))
     }
 
+    /// Returns what follows the first entry that stands in the text.
+    pub fn after_part<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let words = self.sorted_words().iter();
+        let ends = words.filter_map(|word| text.find(word).map(|at| at + word.len()));
+        ends.min().and_then(|end| text.get(end..))
+    }
+
+    /// Returns what stands before the first entry in the text; all of it where there is none.
+    pub fn before_part<'t>(&self, text: &'t str) -> &'t str {
+        let starts = self
+            .sorted_words()
+            .iter()
+            .filter_map(|word| text.find(word));
+        starts.min().and_then(|at| text.get(..at)).unwrap_or(text)
+    }
+
     fn sorted_words(&self) -> &[&'static str] {
         self.words.get_or_init(|| {
             let mut words: Vec<&'static str> = cue_lines(self.file).collect();

@@ -35,6 +35,7 @@ pub mod receipt;
 pub mod redact;
 pub mod reset;
 pub mod restart;
+pub mod speech;
 pub mod summarize;
 pub mod token;
 mod transcript;

@@ -260,6 +260,7 @@ pub fn parse(
     }
     let mut reading = (format.wire().read)(&readable, scope)?;
     flag::note_flags(&readable, &mut reading);
+    special_text::note_speakers(&mut reading.drafts);
     let rules = reading.rules.unwrap_or_else(|| format.rules());
     let (settled, layout) = pairing::build_conversation(reading);
     Ok(ParsedTranscript {

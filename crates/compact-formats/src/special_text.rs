@@ -5,6 +5,9 @@
 
 use compact_core::engine::BRIDGE;
 use compact_core::message::{Block, EntryKind, Role};
+use compact_core::speech::{Speech, attribute_speech};
+
+use crate::source::EntryDraft;
 
 /// What the user says where a provider wants the user to open and nobody did.
 pub(crate) const OPENING: &str = "[the conversation begins here]";
@@ -26,63 +29,43 @@ pub(crate) fn summary_kind(text: &str) -> Option<EntryKind> {
     is_continuation.then_some(EntryKind::ForeignSummary)
 }
 
-/// Elements that agents write around what no person said: reminders, commands, surroundings, notices.
-/// An agent's history comes in its provider's format too, so every format knows them all.
-const INJECTED: [&str; 22] = [
-    // Claude Code
-    "system-reminder",
-    "command-name",
-    "command-message",
-    "command-args",
-    "command-contents",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "user-prompt-submit-hook",
-    "task-notification",
-    "ide_opened_file",
-    "ide_selection",
-    "new-diagnostics",
-    // Codex
-    "environment_context",
-    "turn_aborted",
-    "subagent_notification",
-    "user_shell_command",
-    // Gemini CLI
-    "session_context",
-    "hook_context",
-];
-
-/// Returns true for a text that a client wrote; `own` are elements that only one format knows as such. The
-/// arguments of a command are the user's words.
-pub(crate) fn is_injected(text: &str, own: &[&str]) -> bool {
-    let has_arguments =
-        || element_content(text, "command-args").is_some_and(|args| !args.trim().is_empty());
-    let names: Vec<&str> = INJECTED.iter().chain(own).copied().collect();
-    is_notice(text) || has_only_elements(text, &names) && !has_arguments()
+/// Returns true for a text in the user's place of which no word is the person's.
+pub(crate) fn is_injected(text: &str) -> bool {
+    !text.trim().is_empty() && attribute_speech(text) == Speech::Host
 }
 
-/// Returns what agents say in the user's place without an element around it.
-fn is_notice(text: &str) -> bool {
-    let interruption = text.strip_prefix("[Request interrupted by user");
-    interruption.is_some_and(|rest| rest.trim_end().find(']') == Some(rest.trim_end().len() - 1))
-        || text.starts_with("Caveat: The messages below were generated")
-        || text == "System: Please continue."
+/// Marks the entries in the user's place that a host wrote: every word of theirs is its own. A command that follows
+/// a tool's result is one, too: a person's waits for the end of the turn, so the model gave it.
+pub(crate) fn note_speakers(drafts: &mut [EntryDraft]) {
+    let mut follows_result = false;
+    for draft in drafts.iter_mut() {
+        let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
+        if is_words {
+            draft.meta.kind = match follows_result && draft.blocks.iter().any(is_command) {
+                true => EntryKind::Injected,
+                false => entry_kind(draft.role, &draft.blocks),
+            };
+        }
+        follows_result = draft.role == Role::Tool;
+    }
+}
+
+/// Returns whether a block is a host's record of a command that was given.
+fn is_command(block: &Block) -> bool {
+    let openings = ["<command-name>", "<command-message>"];
+    matches!(block, Block::Text(text) if openings.iter().any(|tag| text.trim_start().starts_with(tag)))
 }
 
 /// Returns what a message is by its texts: a summary, words that a client wrote, or what somebody said.
 pub(crate) fn entry_kind(role: Role, blocks: &[Block]) -> EntryKind {
     let mut said = blocks.iter().filter_map(|block| match block {
-        Block::Text(text) if !is_injected(text, &[]) => Some(text.as_str()),
+        Block::Text(text) if !is_injected(text) => Some(text.as_str()),
         _ => None,
     });
     if let Some(summary) = said.next().and_then(summary_kind) {
         return summary;
     }
-    let is_client = |block: &Block| matches!(block, Block::Text(text) if is_injected(text, &[]));
+    let is_client = |block: &Block| matches!(block, Block::Text(text) if is_injected(text));
     match role == Role::User && !blocks.is_empty() && blocks.iter().all(is_client) {
         true => EntryKind::Injected,
         false => EntryKind::Message,
@@ -112,11 +95,4 @@ fn after_element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     }
     let close = format!("</{name}>");
     inside.split_once(close.as_str()).map(|(_, after)| after)
-}
-
-/// Returns the content of the element `name`, wherever it stands.
-pub(crate) fn element_content<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(format!("<{name}>").as_str())?;
-    rest.split_once(format!("</{name}>").as_str())
-        .map(|(inside, _)| inside)
 }

@@ -82,11 +82,14 @@ check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList
     disposal deed);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
-    explanation refusal);
+    explanation refusal host_opening refused_call host_remark);
+
+check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of),
+    report_element aside_element program_name refusal_reason);
 
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
-    rule_filler rule_frame);
+    rule_filler rule_frame question_tool plan_tool command_wrapper);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {
@@ -99,7 +102,7 @@ fn every_list_has_a_table_and_says_what_it_is_for() {
         assert!(text.lines().all(|line| line.trim() == line), "{path:?}");
         names.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
     }
-    let tested = [ANYWHERE, AT_START, OPENINGS, WORDS].concat();
+    let tested = [ANYWHERE, AT_START, OPENINGS, PARTS, WORDS].concat();
     assert_eq!(names, tested.into_iter().map(str::to_owned).collect());
 }
 
@@ -129,6 +132,18 @@ fn a_phrase_matches_whole_words_in_any_case() {
         list.starts_in("later: a, later: b").collect::<Vec<_>>(),
         [0, 10]
     );
+}
+
+#[test]
+fn a_text_is_cut_at_an_entry() {
+    let words = WordList::new("# Cuts.\nbecause:\nsince:\n");
+    assert_eq!(
+        words.after_part("no, since: a because: b"),
+        Some(" a because: b")
+    );
+    assert_eq!(words.after_part("no"), None);
+    assert_eq!(words.before_part("no, since: a because: b"), "no, ");
+    assert_eq!(words.before_part("no"), "no");
 }
 
 #[test]

@@ -9,11 +9,14 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::{self, AskedFor};
 use super::cue;
 use super::entity::{BlockPlace, Voice};
+use super::file::{FileFact, FileTable};
 use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
+use super::task::{self, BackgroundTask, TaskEnd};
 use crate::message::{Block, Entry, EntryKind};
 
 /// A quotation with its source.
@@ -27,37 +30,6 @@ pub struct Fact {
     pub text: Box<str>,
 }
 
-/// What was done to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileAct {
-    /// Looked at.
-    Read,
-    /// Changed.
-    Edited,
-    /// Written whole.
-    Created,
-    /// Removed.
-    Deleted,
-}
-
-/// A file that a tool call named, with what was done to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FileFact {
-    /// The path as the newest call gave it.
-    pub path: Box<str>,
-    /// How often it was read.
-    pub reads: u32,
-    /// How often it was changed or written.
-    pub edits: u32,
-    /// The newest act other than reading, or reading when there was no other.
-    pub act: FileAct,
-    /// The ordinal of that act.
-    pub ordinal: u32,
-    /// Names defined in the changes, newest last.
-    pub symbols: Vec<Box<str>>,
-}
-
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,6 +40,8 @@ pub enum ToolRunOutcome {
     Ok,
     /// It failed; the line that says why.
     Failed(Box<str>),
+    /// The person refused it; their reason, or nothing.
+    Refused(Box<str>),
 }
 
 /// A tool call that ran something or failed.
@@ -137,6 +111,12 @@ pub struct Facts {
     pub runs: Vec<ToolRun>,
     /// The newest plan.
     pub plan: TaskPlan,
+    /// Tasks that were started in the background.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<BackgroundTask>,
+    /// The news that such tasks ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub task_ends: Vec<TaskEnd>,
 }
 
 const REQUESTS: usize = 512;
@@ -148,7 +128,7 @@ const OPEN: usize = 128;
 const DONE: usize = 256;
 const MADE: usize = 128;
 const RUNS: usize = 512;
-const SYMBOLS: usize = 8;
+const TASKS: usize = 128;
 const REQUEST_CHARS: usize = 8_000;
 const REPLY_CHARS: usize = 4_000;
 /// A summary that another program wrote tells a whole session.
@@ -216,7 +196,12 @@ fn join_sentences<'t>(first: Option<&str>, second: &'t str) -> Cow<'t, str> {
 #[derive(Default)]
 pub(super) struct FactCollector {
     facts: Facts,
+    files: FileTable,
     runs_by_call: HashMap<String, usize, foldhash::fast::FixedState>,
+    /// Calls that are about a task in the background, with its id.
+    task_calls: HashMap<String, String, foldhash::fast::FixedState>,
+    /// Calls that ask something of the person.
+    asking_calls: HashMap<String, AskedFor, foldhash::fast::FixedState>,
 }
 
 impl FactCollector {
@@ -231,7 +216,10 @@ impl FactCollector {
         reading: &BlockReading<'_>,
     ) -> bool {
         match block {
-            Block::Text(_) => self.collect_words(ordinal, entry, reading),
+            Block::Text(_) => {
+                self.collect_notice(ordinal, reading);
+                self.collect_words(ordinal, entry, reading);
+            }
             Block::ToolCall {
                 id,
                 name,
@@ -241,7 +229,13 @@ impl FactCollector {
                     self.facts.plan = TaskPlan { ordinal, steps };
                     return false;
                 }
-                self.collect_call(ordinal, name, &reading.text);
+                if let Some(asked) = answer::asked_for(name) {
+                    self.asking_calls.insert(id.clone(), asked);
+                }
+                if let Some(task) = task::task_of_call(&reading.text) {
+                    self.task_calls.insert(id.clone(), task.to_owned());
+                }
+                self.collect_call(ordinal, name, &reading.text, arguments);
                 self.runs_by_call
                     .insert(id.clone(), self.facts.runs.len() - 1);
             }
@@ -252,6 +246,8 @@ impl FactCollector {
             } => {
                 let place = BlockPlace { ordinal, part };
                 self.collect_answer(call, place, content, outcome(content, *is_error), reading);
+                self.collect_person_answer(ordinal, call, content, *is_error);
+                self.collect_task(ordinal, call, content);
             }
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
@@ -260,6 +256,7 @@ impl FactCollector {
 
     /// The facts, with bounded lists.
     pub(super) fn finish(mut self) -> Facts {
+        self.facts.files = self.files.into_files();
         self.facts.bound_lists();
         self.facts
     }
@@ -281,7 +278,7 @@ impl FactCollector {
         };
         run.outcome = outcome;
         run.answer = Some(place);
-        if matches!(run.outcome, ToolRunOutcome::Failed(_)) || content.len() > ANSWER {
+        if run.outcome != ToolRunOutcome::Ok || content.len() > ANSWER {
             return;
         }
         let fact = |text: String| Fact {
@@ -299,11 +296,6 @@ impl FactCollector {
     }
 
     fn collect_words(&mut self, ordinal: u32, entry: &Entry, reading: &BlockReading<'_>) {
-        let fact = |text: &str, chars| Fact {
-            ordinal,
-            voice: reading.voice,
-            text: clip(text, chars).into(),
-        };
         let whole = |text: &str, chars| Fact {
             ordinal,
             voice: reading.voice,
@@ -322,10 +314,20 @@ impl FactCollector {
             };
             self.facts.replies.push(whole(&reading.text, chars));
         }
-        let mut sentences = split_sentences(&reading.text).peekable();
+        self.collect_sentences(ordinal, reading.voice, &reading.text);
+    }
+
+    /// Takes the sentences of a text that rule, decide, put off or finish something.
+    fn collect_sentences(&mut self, ordinal: u32, voice: Voice, text: &str) {
+        let fact = |text: &str, chars| Fact {
+            ordinal,
+            voice,
+            text: clip(text, chars).into(),
+        };
+        let mut sentences = split_sentences(text).peekable();
         let mut before: Option<Cow<'_, str>> = None;
         while let Some((sentence, place)) = sentences.next() {
-            let kind = SentenceKind::of_sentence(reading.voice, &sentence, place);
+            let kind = SentenceKind::of_sentence(voice, &sentence, place);
             let text = match kind {
                 Some(SentenceKind::Rule) if cue::points_back(&sentence) => {
                     join_sentences(before.as_deref(), &sentence)
@@ -347,28 +349,85 @@ impl FactCollector {
         }
     }
 
-    fn collect_call(&mut self, ordinal: u32, name: &str, text: &str) {
-        let touched = touched(name, text);
+    /// Takes what a person answered through a tool that asks, or by refusing a call.
+    fn collect_person_answer(&mut self, ordinal: u32, call: &str, content: &str, is_error: bool) {
+        let run = self
+            .runs_by_call
+            .get(call)
+            .and_then(|at| self.facts.runs.get(*at));
+        let tool = run.map_or("", |run| run.text.split(':').next().unwrap_or(""));
+        // Only a host refuses by an error, and a foreign server may answer what it likes.
+        let refusal = answer::read_refusal(content).filter(|_| is_error);
+        if let Some(refusal) = refusal.filter(|_| run.is_some() && !answer::is_foreign_tool(tool)) {
+            if !refusal.reason.is_empty() {
+                let refused = run.map_or_else(String::new, |run| clip(&run.text, 120));
+                self.push_request(ordinal, &format!("(refused {refused}) {}", refusal.reason));
+                self.collect_sentences(ordinal, Voice::User, &refusal.reason);
+            }
+            return;
+        }
+        match self.asking_calls.get(call) {
+            Some(AskedFor::Answer) if !is_error => {
+                for answer in answer::read_answers(content) {
+                    self.push_request(ordinal, &answer.quote());
+                    self.collect_sentences(ordinal, Voice::User, &answer.words);
+                }
+            }
+            Some(AskedFor::PlanApproval) if answer::is_approval(content) => {
+                self.push_request(ordinal, "(approved the plan)");
+            }
+            _ => {}
+        }
+    }
+
+    fn push_request(&mut self, ordinal: u32, text: &str) {
+        self.facts.requests.push(Fact {
+            ordinal,
+            voice: Voice::User,
+            text: clip_lines(text, REQUEST_CHARS).into(),
+        });
+    }
+
+    /// Takes what an answer says of a task in the background: that one was started, or has ended.
+    fn collect_task(&mut self, ordinal: u32, call: &str, content: &str) {
+        let run = self
+            .runs_by_call
+            .get(call)
+            .and_then(|at| self.facts.runs.get(*at));
+        let Some(run) = run else { return };
+        if let Some(id) = task::started_id(content) {
+            self.facts.tasks.push(BackgroundTask {
+                ordinal: run.ordinal,
+                id: id.into(),
+                text: run.text.clone(),
+            });
+        } else if let Some(id) = self.task_calls.get(call)
+            && let Some(how) = task::end_of_call(&run.text, content)
+        {
+            let (id, how) = (id.as_str().into(), how.into());
+            self.facts.task_ends.push(TaskEnd { ordinal, id, how });
+        }
+    }
+
+    /// Takes what a host says of tasks in the background.
+    fn collect_notice(&mut self, ordinal: u32, reading: &BlockReading<'_>) {
+        if reading.voice == Voice::Host {
+            let ends = task::ends_in_notice(ordinal, &reading.text);
+            self.facts.task_ends.extend(ends);
+        }
+    }
+
+    fn collect_call(&mut self, ordinal: u32, name: &str, text: &str, arguments: &str) {
+        let files = FileFact::from_call(ordinal, name, text, arguments);
         self.facts.runs.push(ToolRun {
             ordinal,
             text: command_text(name, text).into(),
-            path: touched.first().map(|(path, _)| (*path).into()),
+            path: files.first().map(|file| file.path.clone()),
             answer: None,
             outcome: ToolRunOutcome::Pending,
         });
-        for (path, act) in touched {
-            let symbols = match act {
-                FileAct::Edited | FileAct::Created => cue::definitions(text, SYMBOLS),
-                FileAct::Read | FileAct::Deleted => Vec::new(),
-            };
-            self.facts.touch(&FileFact {
-                path: path.into(),
-                reads: u32::from(act == FileAct::Read),
-                edits: u32::from(matches!(act, FileAct::Edited | FileAct::Created)),
-                act,
-                ordinal,
-                symbols,
-            });
+        for file in files {
+            self.files.touch(file);
         }
     }
 }
@@ -386,7 +445,11 @@ impl Facts {
         self.done.extend(later.done);
         self.made.extend(later.made);
         self.runs.extend(later.runs);
-        later.files.iter().for_each(|file| self.touch(file));
+        let mut files = FileTable::from_files(std::mem::take(&mut self.files));
+        later.files.into_iter().for_each(|file| files.touch(file));
+        self.files = files.into_files();
+        self.tasks.extend(later.tasks);
+        self.task_ends.extend(later.task_ends);
         if !later.plan.steps.is_empty() {
             self.plan = later.plan;
         }
@@ -401,27 +464,6 @@ impl Facts {
             SentenceKind::Done => &mut self.done,
             SentenceKind::Decision => &mut self.decisions,
         }
-    }
-
-    fn touch(&mut self, file: &FileFact) {
-        let Some(at) = self.files.iter().rposition(|f| f.path == file.path) else {
-            return self.files.push(file.clone());
-        };
-        // The most recently touched file stands last.
-        let mut known = self.files.remove(at);
-        known.reads += file.reads;
-        known.edits += file.edits;
-        if file.act != FileAct::Read || known.act == FileAct::Read {
-            known.act = file.act;
-            known.ordinal = file.ordinal;
-        }
-        for symbol in &file.symbols {
-            known.symbols.retain(|s| s != symbol);
-            known.symbols.push(symbol.clone());
-        }
-        let surplus = known.symbols.len().saturating_sub(SYMBOLS);
-        known.symbols.drain(..surplus);
-        self.files.push(known);
     }
 
     fn bound_lists(&mut self) {
@@ -444,6 +486,17 @@ impl Facts {
         truncate_to_newest(&mut self.done, DONE);
         truncate_to_newest(&mut self.made, MADE);
         truncate_to_newest(&mut self.runs, RUNS);
+        truncate_to_newest(&mut self.tasks, TASKS);
+        truncate_to_newest(&mut self.task_ends, TASKS);
+    }
+
+    /// Returns the tasks in the background of which nobody said that they ended.
+    pub fn running_tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
+        let has_ended = |task: &BackgroundTask| {
+            let mut ends = self.task_ends.iter().rev();
+            ends.any(|end| end.id == task.id && end.ordinal > task.ordinal)
+        };
+        self.tasks.iter().filter(move |task| !has_ended(task))
     }
 }
 
@@ -481,7 +534,9 @@ fn gives_id(answer: &str, call: &str) -> bool {
 
 /// How a tool's answer says the call ended.
 fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
-    if is_error || cue::is_failure(content) {
+    if let Some(refusal) = answer::read_refusal(content) {
+        ToolRunOutcome::Refused(clip(&refusal.reason, SENTENCE_CHARS).into())
+    } else if is_error || cue::is_failure(content) {
         ToolRunOutcome::Failed(clip(cue::complaint(content), SENTENCE_CHARS).into())
     } else {
         ToolRunOutcome::Ok
@@ -489,20 +544,8 @@ fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
 }
 
 const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
-const PATH_KEYS: [&str; 9] = [
-    "file_path: ",
-    "path: ",
-    "filename: ",
-    "file: ",
-    "filePath: ",
-    "target_file: ",
-    "notebook_path: ",
-    "file_name: ",
-    "absolute_path: ",
-];
-
 /// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
-fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
+pub(super) fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
     keys.iter().find_map(|key| {
         let at = text
             .match_indices(key)
@@ -527,52 +570,6 @@ fn command_text(name: &str, text: &str) -> String {
         &format!("{name}: {}", clip(body, COMMAND_CHARS)),
         COMMAND_CHARS,
     )
-}
-
-/// The files a call names and what it does to them.
-fn touched<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
-    let mut out = Vec::new();
-    if let Some(path) = value(text, &PATH_KEYS).and_then(|v| v.lines().next()) {
-        let how = value(text, &["command: "])
-            .and_then(|v| v.lines().next())
-            .unwrap_or("");
-        if path.contains(['/', '.']) && !path.contains(' ') {
-            out.push((path, act(name, how)));
-        }
-    }
-    if text.contains("*** ") || text.contains("+++ ") {
-        out.extend(text.lines().filter_map(patched));
-    }
-    out
-}
-
-fn patched(line: &str) -> Option<(&str, FileAct)> {
-    let (path, act) = if let Some(path) = line.strip_prefix("*** Update File: ") {
-        (path, FileAct::Edited)
-    } else if let Some(path) = line.strip_prefix("*** Add File: ") {
-        (path, FileAct::Created)
-    } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-        (path, FileAct::Deleted)
-    } else {
-        (line.strip_prefix("+++ b/")?, FileAct::Edited)
-    };
-    Some((path.trim(), act))
-}
-
-fn act(name: &str, how: &str) -> FileAct {
-    let name = name.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|w| name.contains(w) || how.starts_with(w));
-    if says(&["delete", "remove", "unlink"]) {
-        FileAct::Deleted
-    } else if how.starts_with("view") {
-        FileAct::Read
-    } else if says(&["write", "create"]) {
-        FileAct::Created
-    } else if says(&["edit", "replace", "patch", "insert", "update", "modify"]) {
-        FileAct::Edited
-    } else {
-        FileAct::Read
-    }
 }
 
 /// The steps of a plan in a call's arguments: objects with a status and a text.

@@ -4,14 +4,19 @@
 //! exchange boundaries. Links between facts (error → fix, superseded rule) resolve at render.
 //! Names are found by a byte scanner; the text around their newest mentions is kept as excerpts.
 
+mod answer;
+mod check;
 mod cue;
 mod draw;
+mod edit_lines;
 mod entity;
 mod excerpt;
 mod fact;
+mod file;
 mod reading;
 mod scan;
 mod sentence;
+mod task;
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +27,13 @@ use std::hash::BuildHasher;
 
 use serde::{Deserialize, Serialize};
 
+pub use check::FailedRun;
 pub use entity::{BlockPlace, Entity, Mention, Voice};
 pub use excerpt::Excerpt;
-pub use fact::{Fact, Facts, FileAct, FileFact, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
+pub use fact::{Fact, Facts, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
+pub use file::{FileAct, FileChange, FileFact};
 pub use scan::{NameKind, scan_names};
+pub use task::{BackgroundTask, TaskEnd};
 
 pub(crate) use cue::{
     is_change, is_postponement, is_prohibition, is_replacement, is_revision, rule_label,

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::entity::Voice;
 use crate::frame;
 use crate::message::{Block, Entry, EntryKind, Role};
+use crate::speech::{self, Speech};
 
 /// One block as it reads, and who speaks in it.
 pub(crate) struct BlockReading<'e> {
@@ -41,7 +42,7 @@ pub(crate) fn read_block<'e>(entry: &Entry, block: &'e Block) -> Option<BlockRea
         Block::Text(text) if entry.meta.kind == EntryKind::ForeignSummary => {
             Some(read_plain(Voice::Model, frame::body(text).unwrap_or(text)))
         }
-        Block::Text(text) => Some(read_plain(voice(entry), text)),
+        Block::Text(text) => Some(read_words(voice(entry), text)),
         Block::ToolCall {
             name, arguments, ..
         } => Some(read_call(name, arguments)),
@@ -50,11 +51,35 @@ pub(crate) fn read_block<'e>(entry: &Entry, block: &'e Block) -> Option<BlockRea
     }
 }
 
+/// Reads what somebody said. In the user's place only the person's own words are the user's.
+fn read_words(voice: Voice, text: &str) -> BlockReading<'_> {
+    if voice != Voice::User {
+        return read_plain(voice, text);
+    }
+    match speech::attribute_speech(text) {
+        Speech::Person => read_plain(Voice::User, text),
+        Speech::Host => read_plain(Voice::Host, text),
+        Speech::Mixed(words) => BlockReading {
+            voice: Voice::User,
+            text: Cow::Owned(speech::strip_invisible(speech::strip_tags(&words)).into_owned()),
+            keyed: false,
+        },
+    }
+}
+
 fn read_plain(voice: Voice, text: &str) -> BlockReading<'_> {
     BlockReading {
         voice,
-        text: Cow::Borrowed(text),
+        text: speech::strip_invisible(text),
         keyed: false,
+    }
+}
+
+/// A text that is ours, without what no reader sees.
+fn without_invisible(text: String) -> Cow<'static, str> {
+    match speech::strip_invisible(&text) {
+        Cow::Owned(clean) => Cow::Owned(clean),
+        Cow::Borrowed(_) => Cow::Owned(text),
     }
 }
 
@@ -70,7 +95,7 @@ fn read_call<'e>(name: &str, arguments: &'e str) -> BlockReading<'e> {
     }
     BlockReading {
         voice: Voice::Call,
-        text: Cow::Owned(text),
+        text: without_invisible(text),
         keyed,
     }
 }
@@ -86,7 +111,7 @@ fn read_result(content: &str) -> BlockReading<'_> {
     flatten(trimmed, &mut text);
     BlockReading {
         voice: Voice::Tool,
-        text: Cow::Owned(text),
+        text: without_invisible(text),
         keyed: true,
     }
 }

@@ -16,8 +16,7 @@ pub(crate) enum SentencePlace {
 }
 
 /// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`, those joined that were
-/// wrapped at a margin. Code fences, indented paste, quotations of others and what a client wraps in a
-/// tag of its own are not theirs.
+/// wrapped at a margin. Code fences, indented paste and quotations of others are not theirs.
 pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = (Cow<'_, str>, SentencePlace)> {
     paragraphs(text)
         .into_iter()
@@ -69,19 +68,18 @@ fn is_wrapped(line: &str, next: &str) -> bool {
 
 /// What the lines above say about the next one.
 #[derive(Default)]
-struct LineContext<'t> {
+struct LineContext {
     fenced: bool,
-    tag: Option<&'t str>,
     ruled: bool,
 }
 
-impl<'t> LineContext<'t> {
+impl LineContext {
     /// Takes one line; gives it back when it is the writer's own.
-    fn take_line(&mut self, line: &'t str) -> Option<(&'t str, SentencePlace)> {
+    fn take_line<'t>(&mut self, line: &'t str) -> Option<(&'t str, SentencePlace)> {
         let text = line.trim();
         let fence = text.starts_with("```");
         self.fenced ^= fence;
-        if fence || self.fenced || self.is_in_report(text) {
+        if fence || self.fenced {
             return None;
         }
         let item = list_item(text);
@@ -100,42 +98,7 @@ impl<'t> LineContext<'t> {
         };
         Some((item.unwrap_or(text), place))
     }
-
-    /// Whether a line belongs to an element in which a client reports.
-    fn is_in_report(&mut self, text: &'t str) -> bool {
-        if self.tag.is_none() {
-            self.tag = text
-                .strip_prefix('<')
-                .and_then(|rest| rest.split(['>', ' ']).next())
-                .filter(|name| REPORTS.iter().any(|word| name.contains(word)));
-        }
-        let inside = self.tag.is_some();
-        if let Some(name) = self.tag
-            && text
-                .rsplit_once("</")
-                .is_some_and(|(_, end)| end.starts_with(name))
-        {
-            self.tag = None;
-        }
-        inside
-    }
 }
-
-/// Parts of the names of elements that clients write into a user's message.
-const REPORTS: [&str; 12] = [
-    "caveat",
-    "reminder",
-    "command",
-    "stdout",
-    "stderr",
-    "output",
-    "environment",
-    "notification",
-    "hook",
-    "attachment",
-    "ide_",
-    "diagnostic",
-];
 
 /// The text of a list item.
 fn list_item(line: &str) -> Option<&str> {

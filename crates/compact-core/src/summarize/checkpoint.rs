@@ -104,6 +104,7 @@ fn in_flight(ledger: &Ledger) -> Vec<String> {
         ToolRunOutcome::Pending => format!("{} → no answer yet", run.text),
         ToolRunOutcome::Ok => format!("{} → ok", run.text),
         ToolRunOutcome::Failed(why) => format!("{} → failed: {why}", run.text),
+        ToolRunOutcome::Refused(why) => format!("{} → refused by the user: {why}", run.text),
     });
     told.collect()
 }

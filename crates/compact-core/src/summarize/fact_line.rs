@@ -16,7 +16,8 @@ use super::root::RootDirectory;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::ledger::{
-    Fact, Facts, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip, is_postponement,
+    Fact, Facts, FailedRun, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip,
+    is_postponement,
 };
 
 /// One line of a section.
@@ -224,28 +225,26 @@ fn plan_lines(facts: &Facts) -> Vec<FactLine> {
 /// A complaint so long is the same failure whatever command met it.
 const TELLING: usize = 48;
 
-/// Failures with their cure, or "later passed" for those that the same command outlived; those of
+/// Failures with their cure, or "later passed" for those whose check passed since; those of
 /// the rarest commands first, then the newest.
 pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
     let mut told = HashSet::new();
-    let mut passed = HashSet::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut out = Vec::new();
-    for run in facts.runs.iter().rev() {
-        match &run.outcome {
-            ToolRunOutcome::Ok => {
-                passed.insert(&run.text);
-            }
-            ToolRunOutcome::Failed(why) if told.insert((why, command_if_needed(run, why))) => {
-                let kind = command_kind(&run.text);
-                *counts.entry(kind).or_default() += 1;
-                let text = failure_text(facts, run, why, passed.contains(&run.text));
-                out.push((
-                    kind,
-                    new_fact_line(SectionTopic::Failures, run.ordinal, text),
-                ));
-            }
-            _ => {}
+    for FailedRun {
+        run,
+        why,
+        closed_by,
+    } in facts.failed_runs()
+    {
+        if told.insert((why, command_if_needed(run, why))) {
+            let kind = command_kind(&run.text);
+            *counts.entry(kind).or_default() += 1;
+            let text = failure_text(facts, run, why, closed_by.is_some());
+            out.push((
+                kind,
+                new_fact_line(SectionTopic::Failures, run.ordinal, text),
+            ));
         }
     }
     out.sort_by_key(|(kind, _)| counts.get(kind).copied());
@@ -314,6 +313,7 @@ fn step_line(run: &ToolRun) -> FactLine {
         ToolRunOutcome::Pending => "no answer yet".to_owned(),
         ToolRunOutcome::Ok => "ok".to_owned(),
         ToolRunOutcome::Failed(why) => format!("failed: {why}"),
+        ToolRunOutcome::Refused(why) => format!("refused by the user: {why}"),
     };
     new_fact_line(
         SectionTopic::Steps,

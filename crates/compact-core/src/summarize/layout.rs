@@ -10,6 +10,7 @@ use super::passage::QuotablePassage;
 use super::select::{ChosenStretch, GAP};
 use super::template::{SectionTopic, StyleSection, StyleTemplate};
 use crate::ledger::Voice;
+use crate::speech::is_invisible;
 
 /// Closes what [`FENCE_HEAD`] opens.
 pub(crate) const FENCE: &str = "~~~";
@@ -189,19 +190,37 @@ pub(crate) fn escape_line(text: &str) -> String {
         match c {
             '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => out.push(' '),
             '~' if out.ends_with("~~") => out.push_str(" ~"),
-            c if c.is_control() => {}
+            c if c.is_control() || is_invisible(c) => {}
             c => out.push(c),
         }
     }
-    for tag in [
-        "<COMPACT-SUMMARY",
-        "</COMPACT-SUMMARY",
-        "<summary>",
-        "</summary>",
-    ] {
-        if out.contains(tag) {
-            out = out.replace(tag, &tag.replacen('<', "‹", 1));
-        }
+    escape_tags(out)
+}
+
+/// Tags of frames around summaries, ours and those of models.
+const TAGS: [&str; 4] = [
+    "<COMPACT-SUMMARY",
+    "</COMPACT-SUMMARY",
+    "<summary>",
+    "</summary>",
+];
+
+/// A line in which no such tag, however it is spelt, is one.
+fn escape_tags(line: String) -> String {
+    let is_tag = |at: usize| {
+        let head = |tag: &str| line.get(at..at + tag.len());
+        let mut tags = TAGS.iter();
+        tags.any(|tag| head(tag).is_some_and(|head| head.eq_ignore_ascii_case(tag)))
+    };
+    let tags = memchr::memchr_iter(b'<', line.as_bytes()).filter(|at| is_tag(*at));
+    let tags: Vec<usize> = tags.collect();
+    let mut next = tags.into_iter().peekable();
+    if next.peek().is_none() {
+        return line;
     }
-    out
+    let escape = |(at, c)| match next.next_if_eq(&at) {
+        Some(_) => '‹',
+        None => c,
+    };
+    line.char_indices().map(escape).collect()
 }

@@ -201,7 +201,7 @@ fn is_compaction(block: &Block) -> bool {
 /// Returns true for words that a person may have said.
 fn is_said(block: &Block) -> bool {
     match block {
-        Block::Text(text) => !special_text::is_injected(text, &[]),
+        Block::Text(text) => !special_text::is_injected(text),
         _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Chat messages to drafts.
 
-use compact_core::message::{Block, EntryMeta, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
+use compact_core::speech::is_program_name;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -179,8 +180,12 @@ impl<'s> ChatReader<'s> {
         let role = self.read_role(at, &message, &place)?;
         let mut blocks = edit::into_blocks(read_pieces(at, &message, role)?);
         self.name_function_calls(&mut blocks, &place);
+        let name = string_value(message.name);
         let meta = EntryMeta {
-            kind: special_text::entry_kind(role, &blocks),
+            kind: match role == Role::User && name.is_some_and(|name| is_program_name(&name)) {
+                true => EntryKind::Injected,
+                false => special_text::entry_kind(role, &blocks),
+            },
             ..EntryMeta::default()
         };
         let id = string_value(message.id).map(Into::into);

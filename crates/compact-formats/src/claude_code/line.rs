@@ -132,11 +132,7 @@ impl<'a> ClaudeCodeLine<'a> {
         }
         let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
         let injected = match self.kind() {
-            ClaudeCodeLineKind::User => {
-                is_true(self.is_meta)
-                    || texts().count() > 0
-                        && texts().all(|text| special_text::is_injected(text, &[]))
-            }
+            ClaudeCodeLineKind::User => is_true(self.is_meta),
             ClaudeCodeLineKind::Attachment => {
                 string_value(self.attachment_member("type")).as_deref() != Some("queued_command")
             }

@@ -134,13 +134,12 @@ impl GeminiReader {
         let mut blocks = edit::into_blocks(content.read_pieces(at)?);
         self.pair_calls(&mut blocks, place.line);
         let ranges = split_content(role, &blocks);
-        let said = |blocks: &[Block]| {
-            let role = if messages::has_results(blocks) {
-                Role::Tool
-            } else {
-                role
-            };
-            (role, entry_kind(role, blocks))
+        // Beside a response its client puts what a tool read: no person types there.
+        let is_answer = messages::has_results(&blocks);
+        let said = |blocks: &[Block]| match messages::has_results(blocks) {
+            true => (Role::Tool, entry_kind(Role::Tool, blocks)),
+            false if is_answer && role == Role::User => (role, EntryKind::Injected),
+            false => (role, entry_kind(role, blocks)),
         };
         let drafts = messages::draft_entries(blocks, &ranges, place, &said);
         self.reading.drafts.extend(drafts);

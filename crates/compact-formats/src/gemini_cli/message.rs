@@ -343,22 +343,12 @@ fn entry_kind(role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     kind_of_words(&texts)
 }
 
-/// Returns what the texts of a user's message are: a person's words, the client's, or its summary.
+/// Returns what the texts of a user's message are: somebody's words, or the client's summary.
 pub(crate) fn kind_of_words(texts: &[&str]) -> EntryKind {
-    if texts
-        .iter()
-        .any(|t| t.trim_start().starts_with("<state_snapshot>"))
-    {
-        return EntryKind::ForeignSummary;
-    }
-    if !texts.is_empty()
-        && texts
-            .iter()
-            .all(|text| special_text::is_injected(text, &[]))
-    {
-        EntryKind::Injected
-    } else {
-        EntryKind::Message
+    let is_snapshot = |text: &&str| text.trim_start().starts_with("<state_snapshot>");
+    match texts.iter().any(is_snapshot) {
+        true => EntryKind::ForeignSummary,
+        false => EntryKind::Message,
     }
 }
 

@@ -486,41 +486,34 @@ fn opaque_piece<'a>(kind: &str, json: &str) -> BlockPiece<'a> {
     }
 }
 
-/// Elements that Codex writes around what a person might say elsewhere, or may have ordered.
-const INJECTED: &[&str] = &[
+/// Elements that Codex writes around what a person may have ordered; it tells them anew in every context.
+const INSTRUCTIONS: &[&str] = &[
     "user_instructions",
     "skill",
     "INSTRUCTIONS",
     "permissions instructions",
 ];
 
+fn is_instruction(text: &str) -> bool {
+    special_text::has_only_elements(text, INSTRUCTIONS)
+        || text.starts_with("# AGENTS.md instructions for ")
+        || special_text::is_injected(text)
+}
+
 fn entry_kind(item: &str, role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     if role == Role::Assistant && item.contains("compaction") {
         return EntryKind::ForeignSummary;
     }
-    let texts: Vec<&str> = pieces
-        .iter()
-        .filter_map(|piece| match &piece.block {
-            Block::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    if let Some(summary) = texts
-        .iter()
-        .find_map(|text| special_text::summary_kind(text))
-    {
+    let mut texts = pieces.iter().filter_map(|piece| match &piece.block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    if let Some(summary) = texts.clone().find_map(special_text::summary_kind) {
         return summary;
     }
-    if role != Role::User || texts.is_empty() {
-        return EntryKind::Message;
-    }
-    let injected = |text: &&str| {
-        special_text::is_injected(text, INJECTED)
-            || text.starts_with("# AGENTS.md instructions for ")
-    };
-    if texts.iter().all(injected) {
-        EntryKind::Injected
-    } else {
-        EntryKind::Message
+    let is_words = role == Role::User && texts.clone().next().is_some();
+    match is_words && texts.all(is_instruction) {
+        true => EntryKind::Injected,
+        false => EntryKind::Message,
     }
 }

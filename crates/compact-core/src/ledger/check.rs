@@ -1,0 +1,138 @@
+//! Whether two commands are the same check: a failure is over when any later run of the same test passes.
+//!
+//! What wraps a command does not count (a directory, an environment, what its output is piped to), nor do flags that
+//! only say how much is printed. A later run that covers what the earlier one did, or more, closes it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::fact::{Facts, ToolRun, ToolRunOutcome};
+use crate::cue_list::WordList;
+
+static WRAPPERS: WordList = WordList::new(include_str!("../../templates/cues/command_wrapper.txt"));
+
+/// What a command checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CheckedTarget<'r> {
+    /// The tool, the program and its subcommand.
+    subject: Vec<&'r str>,
+    /// What it is told to check; everything when empty.
+    targets: BTreeSet<&'r str>,
+}
+
+/// A call that failed, and the run by which that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedRun<'f> {
+    /// The call.
+    pub run: &'f ToolRun,
+    /// Why it failed.
+    pub why: &'f str,
+    /// A later run of the same check that passed.
+    pub closed_by: Option<&'f ToolRun>,
+}
+
+impl Facts {
+    /// Returns the calls that failed, the newest first, each with the run that closed it.
+    pub fn failed_runs(&self) -> Vec<FailedRun<'_>> {
+        let mut passed: HashMap<Vec<&str>, Vec<(&ToolRun, BTreeSet<&str>)>> = HashMap::new();
+        let mut failed = Vec::new();
+        for run in self.runs.iter().rev() {
+            let check = CheckedTarget::from_command(&run.text);
+            match &run.outcome {
+                ToolRunOutcome::Ok => {
+                    let later = passed.entry(check.subject).or_default();
+                    if later.len() < PASSES {
+                        later.push((run, check.targets));
+                    }
+                }
+                ToolRunOutcome::Failed(why) => {
+                    let later = passed
+                        .get(&check.subject)
+                        .map(Vec::as_slice)
+                        .unwrap_or_default();
+                    let closing = later.iter().rev().find(|(_, t)| check.is_within(t));
+                    failed.push(FailedRun {
+                        run,
+                        why,
+                        closed_by: closing.map(|(run, _)| *run),
+                    });
+                }
+                ToolRunOutcome::Pending | ToolRunOutcome::Refused(_) => {}
+            }
+        }
+        failed
+    }
+}
+
+/// How many of the newest passes of one subject are looked at: bounds the work.
+const PASSES: usize = 32;
+
+impl<'r> CheckedTarget<'r> {
+    /// Reads a command as the ledger has it: `tool: command`.
+    fn from_command(text: &'r str) -> CheckedTarget<'r> {
+        let (tool, command) = text.split_once(": ").unwrap_or((text, ""));
+        let command = last_command(command);
+        let mut words = command
+            .split_whitespace()
+            .skip_while(|word| WRAPPERS.has(word) || word.contains('='))
+            .filter(|word| !is_redirection(word));
+        let program = words.next();
+        let mut subject: Vec<&str> = [Some(tool), program].into_iter().flatten().collect();
+        let rest: Vec<&str> = words.filter(|word| !is_verbosity(word)).collect();
+        let (verb, targets) = match rest.split_first() {
+            Some((verb, targets)) if is_verb(verb) => (Some(*verb), targets),
+            _ => (None, rest.as_slice()),
+        };
+        subject.extend(verb);
+        CheckedTarget {
+            subject,
+            targets: targets.iter().copied().collect(),
+        }
+    }
+
+    /// Whether a run with these targets checks all of this one: the same targets, fewer of them, or none.
+    fn is_within(&self, later: &BTreeSet<&str>) -> bool {
+        later.is_subset(&self.targets)
+    }
+}
+
+/// The command itself, without a change of directory before it and what reads its output.
+fn last_command(command: &str) -> &str {
+    let command = command.split(" | ").next().unwrap_or(command);
+    let parts = command.split(" && ").flat_map(|part| part.split("; "));
+    parts
+        .filter(|part| !part.trim().is_empty())
+        .last()
+        .unwrap_or(command)
+}
+
+/// A subcommand: `test` of `cargo test`. Paths, flags and names with signs are targets.
+fn is_verb(word: &str) -> bool {
+    word.bytes()
+        .all(|b| b.is_ascii_lowercase() || b == b'-' || b == b':')
+        && !word.starts_with('-')
+}
+
+fn is_redirection(word: &str) -> bool {
+    word.contains('>') || word == "2"
+}
+
+/// A flag that only says how much is printed.
+fn is_verbosity(word: &str) -> bool {
+    matches!(
+        word,
+        "-v" | "-vv"
+            | "-q"
+            | "-x"
+            | "-s"
+            | "--verbose"
+            | "--quiet"
+            | "--nocapture"
+            | "--"
+            | "--no-fail-fast"
+    ) || word.starts_with("--tb=")
+        || word.starts_with("--color")
+        || word.starts_with("-count=")
+}

@@ -1,0 +1,232 @@
+//! Files that calls name: what was done to each, and what every edit changed.
+//!
+//! The most recently touched file stands last. A table finds a file by its path, so that a session with a hundred
+//! thousand of them costs no more for each. Contents are not kept, only the lines that an edit took out and put in.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cue;
+use super::edit_lines::changed_lines;
+use super::fact::value;
+
+/// What was done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAct {
+    /// Looked at.
+    Read,
+    /// Changed.
+    Edited,
+    /// Written whole.
+    Created,
+    /// Removed.
+    Deleted,
+}
+
+/// A file that a tool call named, with what was done to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileFact {
+    /// The path as the newest call gave it.
+    pub path: Box<str>,
+    /// How often it was read.
+    pub reads: u32,
+    /// How often it was changed or written.
+    pub edits: u32,
+    /// The newest act other than reading, or reading when there was no other.
+    pub act: FileAct,
+    /// The ordinal of that act.
+    pub ordinal: u32,
+    /// Names defined in the changes, newest last.
+    pub symbols: Vec<Box<str>>,
+    /// What the newest edits changed, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+}
+
+/// What one call changed in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The ordinal of the call.
+    pub ordinal: u32,
+    /// The changed lines, `-` before those taken out and `+` before those put in; only the first ones of a
+    /// large change.
+    pub lines: Box<str>,
+}
+
+impl FileChange {
+    fn from_call(ordinal: u32, path: &str, text: &str, arguments: &str) -> Option<FileChange> {
+        let lines = changed_lines(path, text, arguments);
+        (!lines.is_empty()).then(|| FileChange {
+            ordinal,
+            lines: lines.into(),
+        })
+    }
+}
+
+/// Files of one patch whose changes are read: each costs a walk through all of it.
+const FILES_OF_A_CALL: usize = 32;
+
+/// Names and changes that are kept of a file.
+const SYMBOLS: usize = 8;
+const CHANGES: usize = 16;
+
+impl FileFact {
+    /// What one call does to files; `text` is the call as it reads.
+    pub(super) fn from_call(
+        ordinal: u32,
+        name: &str,
+        text: &str,
+        arguments: &str,
+    ) -> Vec<FileFact> {
+        let files = touched_files(name, text);
+        let changes = |act| matches!(act, FileAct::Edited | FileAct::Created);
+        let symbols = match files.iter().any(|(_, act)| changes(*act)) {
+            true => cue::definitions(text, SYMBOLS),
+            false => Vec::new(),
+        };
+        let fact = |(nth, (path, act)): (usize, (&str, FileAct))| FileFact {
+            path: path.into(),
+            reads: u32::from(act == FileAct::Read),
+            edits: u32::from(changes(act)),
+            act,
+            ordinal,
+            symbols: if changes(act) {
+                symbols.clone()
+            } else {
+                Vec::new()
+            },
+            changes: match changes(act) && nth < FILES_OF_A_CALL {
+                true => FileChange::from_call(ordinal, path, text, arguments),
+                false => None,
+            }
+            .into_iter()
+            .collect(),
+        };
+        files.into_iter().enumerate().map(fact).collect()
+    }
+
+    /// Adds what was done to the same file later.
+    fn absorb(&mut self, later: FileFact) {
+        self.reads += later.reads;
+        self.edits += later.edits;
+        if later.act != FileAct::Read || self.act == FileAct::Read {
+            self.act = later.act;
+            self.ordinal = later.ordinal;
+        }
+        for symbol in later.symbols {
+            self.symbols.retain(|s| *s != symbol);
+            self.symbols.push(symbol);
+        }
+        let surplus = self.symbols.len().saturating_sub(SYMBOLS);
+        self.symbols.drain(..surplus);
+        self.changes.extend(later.changes);
+        let surplus = self.changes.len().saturating_sub(CHANGES);
+        self.changes.drain(..surplus);
+    }
+}
+
+/// Files by their path, in the order of their newest touch.
+#[derive(Default)]
+pub(super) struct FileTable {
+    /// What moved to the end left its place empty.
+    slots: Vec<Option<FileFact>>,
+    places: HashMap<Box<str>, usize, foldhash::fast::FixedState>,
+}
+
+impl FileTable {
+    pub(super) fn from_files(files: Vec<FileFact>) -> FileTable {
+        let places = files
+            .iter()
+            .enumerate()
+            .map(|(at, file)| (file.path.clone(), at));
+        FileTable {
+            places: places.collect(),
+            slots: files.into_iter().map(Some).collect(),
+        }
+    }
+
+    /// Notes what was done to a file, which then stands last.
+    pub(super) fn touch(&mut self, file: FileFact) {
+        let end = self.slots.len();
+        let known = match self.places.get_mut(&file.path) {
+            Some(at) => self.slots.get_mut(std::mem::replace(at, end)),
+            None => {
+                self.places.insert(file.path.clone(), end);
+                None
+            }
+        };
+        let touched = match known.and_then(Option::take) {
+            Some(mut known) => {
+                known.absorb(file);
+                known
+            }
+            None => file,
+        };
+        self.slots.push(Some(touched));
+    }
+
+    /// The files, the most recently touched last.
+    pub(super) fn into_files(self) -> Vec<FileFact> {
+        self.slots.into_iter().flatten().collect()
+    }
+}
+
+const PATH_KEYS: [&str; 9] = [
+    "file_path: ",
+    "path: ",
+    "filename: ",
+    "file: ",
+    "filePath: ",
+    "target_file: ",
+    "notebook_path: ",
+    "file_name: ",
+    "absolute_path: ",
+];
+
+/// The files a call names and what it does to them.
+fn touched_files<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
+    let mut out = Vec::new();
+    if let Some(path) = value(text, &PATH_KEYS).and_then(|v| v.lines().next()) {
+        let how = value(text, &["command: "])
+            .and_then(|v| v.lines().next())
+            .unwrap_or("");
+        if path.contains(['/', '.']) && !path.contains(' ') {
+            out.push((path, act(name, how)));
+        }
+    }
+    if text.contains("*** ") || text.contains("+++ ") {
+        out.extend(text.lines().filter_map(patched));
+    }
+    out
+}
+
+fn patched(line: &str) -> Option<(&str, FileAct)> {
+    let (path, act) = if let Some(path) = line.strip_prefix("*** Update File: ") {
+        (path, FileAct::Edited)
+    } else if let Some(path) = line.strip_prefix("*** Add File: ") {
+        (path, FileAct::Created)
+    } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
+        (path, FileAct::Deleted)
+    } else {
+        (line.strip_prefix("+++ b/")?, FileAct::Edited)
+    };
+    Some((path.trim(), act))
+}
+
+fn act(name: &str, how: &str) -> FileAct {
+    let name = name.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| name.contains(w) || how.starts_with(w));
+    if says(&["delete", "remove", "unlink"]) {
+        FileAct::Deleted
+    } else if how.starts_with("view") {
+        FileAct::Read
+    } else if says(&["write", "create"]) {
+        FileAct::Created
+    } else if says(&["edit", "replace", "patch", "insert", "update", "modify"]) {
+        FileAct::Edited
+    } else {
+        FileAct::Read
+    }
+}
