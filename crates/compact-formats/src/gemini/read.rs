@@ -1,9 +1,8 @@
 //! Contents to drafts.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use compact_core::message::{Block, EntryKind, Role};
+use compact_core::message::{Block, EntryKind, EntryMeta, Role};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -133,16 +132,21 @@ impl GeminiReader {
         let role = role.unwrap_or_else(|name| self.reading.unknown_role(&name, None));
         let mut blocks = edit::into_blocks(content.read_pieces(at)?);
         self.pair_calls(&mut blocks, place.line);
-        let ranges = split_content(role, &blocks);
         // Beside a response its client puts what a tool read: no person types there.
-        let is_answer = messages::has_results(&blocks);
-        let said = |blocks: &[Block]| match messages::has_results(blocks) {
-            true => (Role::Tool, entry_kind(Role::Tool, blocks)),
-            false if is_answer && role == Role::User => (role, EntryKind::Injected),
-            false => (role, entry_kind(role, blocks)),
+        let role = match messages::has_results(&blocks) {
+            true => Role::Tool,
+            false => role,
         };
-        let drafts = messages::draft_entries(blocks, &ranges, place, &said);
-        self.reading.drafts.extend(drafts);
+        self.reading.drafts.push(EntryDraft {
+            id: None,
+            role,
+            meta: EntryMeta {
+                kind: entry_kind(role, &blocks),
+                ..EntryMeta::default()
+            },
+            blocks,
+            place: place.clone(),
+        });
         Ok(())
     }
 
@@ -210,15 +214,6 @@ impl<'a> GeminiContent<'a> {
         self.parts
             .map_or(Ok(Vec::new()), |list| part::read_pieces(at, list))
     }
-}
-
-/// Returns the blocks of each entry of a content: a person's words apart from the responses before them.
-pub(super) fn split_content(role: Role, blocks: &[Block]) -> Vec<Range<usize>> {
-    let is_said: fn(&Block) -> bool = match role {
-        Role::User => |block| matches!(block, Block::Text(text) if !text.is_empty()),
-        _ => |_| false,
-    };
-    messages::split_into_entries(blocks, |_| false, is_said)
 }
 
 fn entry_kind(role: Role, blocks: &[Block]) -> EntryKind {

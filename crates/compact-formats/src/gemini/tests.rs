@@ -65,17 +65,14 @@ fn calls_without_ids_are_paired_by_name_and_order() {
     assert_eq!(entries[2].blocks[2].text_parts()[0], "{\"rows\":[2]}");
 }
 
+/// Clients put there what a tool read; whose words they are cannot be seen, so they are not the user's.
 #[test]
-fn words_after_responses_are_a_message_of_their_own() {
+fn words_after_responses_stay_with_them() {
     let parsed = read(&parallel());
     let entries = &parsed.conversation.entries;
-    assert_eq!(entries[3].role, Role::User);
-    assert!(entries[3].meta.continues);
-    assert_eq!(
-        emitted(&parsed, kept([0, 3])),
-        json!([parallel()[0], {"role": "user", "parts": [{"text": "now stop"}]}])
-    );
-    assert_eq!(emitted(&parsed, kept([1, 2, 3]))[1], parallel()[2]);
+    assert_eq!((entries.len(), entries[2].role), (3, Role::Tool));
+    assert_eq!(entries[2].blocks[3], Block::Text("now stop".to_owned()));
+    assert_eq!(emitted(&parsed, kept([1, 2]))[1], parallel()[2]);
 }
 
 #[test]
@@ -103,6 +100,7 @@ fn a_response_stays_an_object_and_a_signature_where_it_is() {
             {"functionResponse": {"name": "b", "response": {"error": "no"}}},
             {"functionResponse": {"name": "a", "response": {"output": "short"}}},
             {"functionResponse": {"name": "a", "response": {"output": "cut"}}},
+            {"text": "now stop"},
         ])
     );
 }

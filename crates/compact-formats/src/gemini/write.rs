@@ -6,7 +6,7 @@ use std::ops::Range;
 use compact_core::message::{Block, Entry, Role};
 use compact_core::view::View;
 
-use super::read::{GeminiContent, split_content};
+use super::read::GeminiContent;
 use crate::body::{self, BodyMember, messages};
 use crate::edit::{BlockPiece, to_arguments_object};
 use crate::error::FormatError;
@@ -27,9 +27,8 @@ impl messages::MessageDialect for GeminiDialect {
         GeminiContent::from_json(at, json)?.read_pieces(at)
     }
 
-    fn entry_ranges(&self, json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
-        let content = serde_json::from_str::<GeminiContent<'_>>(json).unwrap_or_default();
-        split_content(content.role().unwrap_or(Role::User), blocks)
+    fn entry_ranges(&self, _json: &str, blocks: &[Block]) -> Vec<Range<usize>> {
+        std::iter::once(0..blocks.len()).collect()
     }
 
     fn text_part(&self, text: &str) -> String {

@@ -7,4 +7,5 @@ mod hostile;
 mod legal;
 mod promise;
 mod sample;
+mod speaker;
 mod validate;
