@@ -224,6 +224,10 @@ impl CompactionReport<'_, '_> {
         if count > 0 {
             notes.push(ReceiptNote::RulesLeftOut { count });
         }
+        let count = self.input.ledger.facts.unheard_requests;
+        if count > 0 {
+            notes.push(ReceiptNote::UnheardRequests { count });
+        }
         notes
     }
 

@@ -1,6 +1,6 @@
 //! Words that tell what a sentence does: rule, revise, postpone, finish, decide, complain.
 //!
-//! Cues, not understanding: short lists of plain words that weigh a quotation, most of them English.
+//! Cues, not understanding: short lists of plain words that weigh a quotation, English ones; `language` has others.
 //! An order counts where a clause begins ("don't touch it"), not in a report ("I don't see it"). A
 //! sentence without a cue is still quoted when a name in it is needed.
 
@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::language::{LanguageCue, text_language};
 use super::scan::scan_names;
 use crate::cue_list::{PhraseList, WordList};
 
@@ -124,7 +125,7 @@ fn without_softeners(sentence: &str) -> &str {
 
 /// A sentence that forbids.
 pub(crate) fn is_prohibition(sentence: &str) -> bool {
-    PROHIBITION.is_in(sentence)
+    PROHIBITION.is_in(sentence) || text_language(sentence).shows(LanguageCue::Prohibition, sentence)
 }
 
 /// A sentence that says that something is otherwise from here on.
@@ -228,7 +229,7 @@ pub(crate) fn is_creation(call: &str, answer: &str) -> bool {
 
 /// A sentence that takes something back.
 pub(crate) fn is_revision(sentence: &str) -> bool {
-    REVISION.is_in(sentence)
+    REVISION.is_in(sentence) || text_language(sentence).shows(LanguageCue::Revision, sentence)
 }
 
 /// A sentence that decides, gives a cause or tells a deed. "The problem is clear." does none of it.

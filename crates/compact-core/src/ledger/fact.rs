@@ -13,6 +13,7 @@ use super::answer::{self, AskedFor};
 use super::cue;
 use super::entity::{BlockPlace, Voice};
 use super::file::{FileFact, FileTable};
+use super::language::{LanguageCue, TextLanguage, text_language};
 use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
@@ -79,6 +80,20 @@ pub struct TaskPlan {
     pub steps: Vec<PlanStep>,
 }
 
+/// Steps that are kept of a plan.
+const STEPS: usize = 512;
+
+impl TaskPlan {
+    /// A plan of these steps; of a very long one those that are open, as far as there is room.
+    fn from_steps(ordinal: u32, mut steps: Vec<PlanStep>) -> TaskPlan {
+        if steps.len() > STEPS {
+            steps.retain(|step| !step.done);
+            steps.truncate(STEPS);
+        }
+        TaskPlan { ordinal, steps }
+    }
+}
+
 /// The typed facts of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -89,6 +104,9 @@ pub struct Facts {
     pub replies: Vec<Fact>,
     /// Sentences of the user or the system that rule what may be done.
     pub rules: Vec<Fact>,
+    /// How many of the requests are in a language whose rules are not recognised.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unheard_requests: u32,
     /// How many of the oldest rules left that list, which is bounded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rules_left_out: u32,
@@ -156,7 +174,41 @@ enum SentenceKind {
 
 impl SentenceKind {
     /// What a sentence does in the mouth of who says it; `None` when it does nothing in particular.
-    fn of_sentence(voice: Voice, sentence: &str, place: SentencePlace) -> Option<SentenceKind> {
+    fn of_sentence(
+        voice: Voice,
+        sentence: &str,
+        place: SentencePlace,
+        language: TextLanguage,
+    ) -> Option<SentenceKind> {
+        SentenceKind::of_english(voice, sentence, place)
+            .or_else(|| SentenceKind::of_language(voice, sentence, language))
+    }
+
+    /// What a sentence does by the cues of a language other than English.
+    fn of_language(voice: Voice, sentence: &str, language: TextLanguage) -> Option<SentenceKind> {
+        let shows = |cue| language.shows(cue, sentence);
+        let is_question = sentence.ends_with(['?', '？', '؟']);
+        if is_question || sentence.chars().count() > SENTENCE_CHARS {
+            return None;
+        }
+        match voice {
+            Voice::User | Voice::Model if shows(LanguageCue::Postponement) => {
+                Some(SentenceKind::Open)
+            }
+            Voice::User | Voice::System
+                if shows(LanguageCue::Rule) || shows(LanguageCue::Revision) =>
+            {
+                Some(SentenceKind::Rule)
+            }
+            Voice::Model if shows(LanguageCue::Finished) => Some(SentenceKind::Done),
+            Voice::User | Voice::Model if shows(LanguageCue::Decision) => {
+                Some(SentenceKind::Decision)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_english(voice: Voice, sentence: &str, place: SentencePlace) -> Option<SentenceKind> {
         match voice {
             Voice::User | Voice::Model if cue::is_postponement(sentence) => {
                 Some(SentenceKind::Open)
@@ -168,7 +220,9 @@ impl SentenceKind {
             }
             Voice::User if cue::is_release(sentence) => Some(SentenceKind::Release),
             Voice::Model if cue::is_completion(sentence) => Some(SentenceKind::Done),
-            Voice::Model if cue::is_decision(sentence) => Some(SentenceKind::Decision),
+            Voice::User | Voice::Model if cue::is_decision(sentence) => {
+                Some(SentenceKind::Decision)
+            }
             Voice::Model if cue::is_open_work(sentence) => Some(SentenceKind::Open),
             _ => None,
         }
@@ -226,7 +280,7 @@ impl FactCollector {
                 arguments,
             } => {
                 if let Some(steps) = parse_steps(arguments) {
-                    self.facts.plan = TaskPlan { ordinal, steps };
+                    self.facts.plan = TaskPlan::from_steps(ordinal, steps);
                     return false;
                 }
                 if let Some(asked) = answer::asked_for(name) {
@@ -306,6 +360,8 @@ impl FactCollector {
             self.facts
                 .requests
                 .push(whole(&reading.text, REQUEST_CHARS));
+            let is_unheard = matches!(text_language(&reading.text), TextLanguage::Unknown);
+            self.facts.unheard_requests += u32::from(is_unheard);
         }
         if reading.voice == Voice::Model {
             let chars = match entry.meta.kind {
@@ -324,10 +380,11 @@ impl FactCollector {
             voice,
             text: clip(text, chars).into(),
         };
+        let language = text_language(text);
         let mut sentences = split_sentences(text).peekable();
         let mut before: Option<Cow<'_, str>> = None;
         while let Some((sentence, place)) = sentences.next() {
-            let kind = SentenceKind::of_sentence(voice, &sentence, place);
+            let kind = SentenceKind::of_sentence(voice, &sentence, place, language);
             let text = match kind {
                 Some(SentenceKind::Rule) if cue::points_back(&sentence) => {
                     join_sentences(before.as_deref(), &sentence)
@@ -438,6 +495,7 @@ impl Facts {
         self.requests.extend(later.requests);
         self.replies.extend(later.replies);
         self.rules.extend(later.rules);
+        self.unheard_requests += later.unheard_requests;
         self.rules_left_out += later.rules_left_out;
         self.releases.extend(later.releases);
         self.decisions.extend(later.decisions);

@@ -13,6 +13,7 @@ mod entity;
 mod excerpt;
 mod fact;
 mod file;
+mod language;
 mod reading;
 mod scan;
 mod sentence;

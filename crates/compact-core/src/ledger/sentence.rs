@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::cue;
+use super::language::is_unspaced;
 use crate::cue_list::WordList;
 
 /// Where a sentence stands.
@@ -16,7 +17,7 @@ pub(crate) enum SentencePlace {
 }
 
 /// The sentences that someone wrote: lines split after `.`, `!`, `?` and `;`, those joined that were
-/// wrapped at a margin. Code fences, indented paste and quotations of others are not theirs.
+/// wrapped at a margin, or after a mark of a script that puts no blank behind it. Code fences, indented paste and quotations of others are not theirs.
 pub(crate) fn split_sentences(text: &str) -> impl Iterator<Item = (Cow<'_, str>, SentencePlace)> {
     paragraphs(text)
         .into_iter()
@@ -128,19 +129,24 @@ impl<'t> Iterator for ClauseIter<'t> {
             return None;
         }
         let bytes = self.rest.as_bytes();
-        let ends = |i: usize| match bytes.get(i..i + 2) {
-            Some([b'.', b' ']) => !abbreviates(self.rest.get(..i).unwrap_or("")),
-            Some([b'!' | b'?' | b';', b' ']) => true,
-            _ => false,
+        let end_at = |i: usize| match bytes.get(i..)? {
+            [b'.', b' ', ..] => (!abbreviates(self.rest.get(..i)?)).then_some(i + 1),
+            [b'!' | b'?' | b';', b' ', ..] => Some(i + 1),
+            [first, ..] if *first >= 0x80 => {
+                let mark = self.rest.get(i..)?.chars().next()?;
+                WIDE_STOPS.contains(&mark).then(|| i + mark.len_utf8())
+            }
+            _ => None,
         };
-        let end = (0..bytes.len())
-            .find(|i| ends(*i))
-            .map_or(bytes.len(), |i| i + 1);
+        let end = (0..bytes.len()).find_map(end_at).unwrap_or(bytes.len());
         let (head, tail) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
         self.rest = tail.trim_start();
         Some(head.trim_start_matches(['-', '*', '#', '>', ' ']).trim())
     }
 }
+
+/// Marks that end a sentence without a blank behind them.
+const WIDE_STOPS: [char; 7] = ['。', '！', '？', '；', '｡', '؟', '۔'];
 
 /// Whether a full stop after this text only shortens a word.
 fn abbreviates(text: &str) -> bool {
@@ -170,6 +176,8 @@ pub(crate) fn has_sentence(text: &str, sentence: &str) -> bool {
         let closed = rest.len() < tail.len() || sentence.ends_with(CLOSERS);
         rest.is_empty()
             || rest.starts_with('\n')
+            || sentence.ends_with(WIDE_STOPS)
+            || rest.starts_with(WIDE_STOPS)
             || (closed && rest.starts_with(char::is_whitespace))
     })
 }
@@ -232,10 +240,15 @@ pub(crate) fn clip_lines(text: &str, chars: usize) -> String {
     out
 }
 
-/// Ends a line that ran out of room. A single word that is longer than the line is cut in itself.
+/// Ends a line that ran out of room. A word that is longer than the line, and one of a script without blanks, is
+/// cut in itself.
 fn end_clipped(mut out: String, word: &str, room: usize) -> String {
-    if out.is_empty() {
-        out.extend(word.chars().take(room.saturating_sub(1)));
+    if out.is_empty() || word.chars().any(is_unspaced) {
+        if !out.is_empty() && room > 1 {
+            out.push(' ');
+        }
+        let is_shown = |c: &char| !c.is_control();
+        out.extend(word.chars().take(room.saturating_sub(1)).filter(is_shown));
         if room == 0 {
             return out;
         }

@@ -469,7 +469,8 @@ fn orders_limits_and_labelled_sentences_rule() {
         "Reports go out at most twice a week.",
         "House rule: snapshots live for nine days.",
         "One condition: the pump runs at night.",
-        "And please, parcels go to the neighbour.",
+        "Please use Decimal, not float.",
+        "I prefer small commits.",
         "Bitte nicht vor zehn Uhr anrufen.",
     ] {
         assert_eq!(rules_of(rule), [rule]);

@@ -48,6 +48,11 @@ pub enum ReceiptNote {
         /// How many.
         count: u32,
     },
+    /// Messages of the user in a language that has no cues here.
+    UnheardRequests {
+        /// How many.
+        count: u32,
+    },
     /// A note that was read back from a receipt.
     Recorded(String),
 }
@@ -94,6 +99,10 @@ impl fmt::Display for ReceiptNote {
             ReceiptNote::RulesLeftOut { count } => write!(
                 f,
                 "{count} of the oldest rules left the ledger, which holds the newest, and are in no summary any more"
+            ),
+            ReceiptNote::UnheardRequests { count } => write!(
+                f,
+                "{count} messages of the user are in a language whose rules are not recognised: they are quoted as far as there is room, and none of them is counted as a rule"
             ),
             ReceiptNote::Recorded(sentence) => f.write_str(sentence),
         }
@@ -151,6 +160,7 @@ mod tests {
             ReceiptNote::MalformedToolMessages { count: 2 },
             ReceiptNote::RepeatedProtected { count: 1 },
             ReceiptNote::RulesLeftOut { count: 3 },
+            ReceiptNote::UnheardRequests { count: 4 },
         ];
         let written = serde_json::to_value(&notes).unwrap();
         assert_eq!(
@@ -165,6 +175,7 @@ mod tests {
                 "2 malformed tool messages (a call without result, or a result without call) were left out of the view",
                 "1 repeated protected entries stand once, the newest",
                 "3 of the oldest rules left the ledger, which holds the newest, and are in no summary any more",
+                "4 messages of the user are in a language whose rules are not recognised: they are quoted as far as there is room, and none of them is counted as a rule",
             ])
         );
         let read: Vec<ReceiptNote> = serde_json::from_value(written).unwrap();
