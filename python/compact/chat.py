@@ -50,9 +50,10 @@ class ChatCommands:
         receipt = prepared.receipt
         if receipt is None:
             return Reply("Nothing was compacted: there is nothing to gain yet.", messages)
+        share = "an unknown share" if receipt.retention is None else f"{receipt.retention:.0%}"
         text = (
             f"Compacted {receipt.tokens_before:,} to {receipt.tokens_after:,} tokens "
-            f"(−{receipt.saved:.0%}); {receipt.retention:.0%} of names, numbers, decisions and "
+            f"(−{receipt.saved:.0%}); {share} of names, numbers, decisions and "
             f"errors are still in my context. Receipt {receipt.id[:12]}."
         )
         return Reply(text, prepared.messages)

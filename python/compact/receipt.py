@@ -58,14 +58,21 @@ class Receipt(Mapping[str, Any]):
         return 1 - self.tokens_after / max(self.tokens_before, 1)
 
     @property
-    def retention(self) -> float:
-        """The share of dropped names, numbers, decisions and errors that the view still shows, from 0 to 1."""
-        return float(self["retention"]["score"])
+    def retention(self) -> float | None:
+        """The share of dropped names, numbers, decisions and errors that the view still shows, from 0 to 1.
+
+        `None` when nothing of the kind was found in what was dropped: then nothing is proved.
+        """
+        score = self["retention"]["score"]
+        return None if score is None else float(score)
 
     @property
     def summary_version(self) -> int:
         """The version of the rolling summary, counted from 1."""
         return int(self["summary_version"])
+
+    def _retention_text(self) -> str:
+        return "unknown" if self.retention is None else f"{self.retention:.1%}"
 
     def to_json(self) -> str:
         """Returns the receipt as JSON."""
@@ -74,7 +81,7 @@ class Receipt(Mapping[str, Any]):
     def __repr__(self) -> str:
         return (
             f"<Receipt {self.id[:12]} {self.tokens_before:,} → {self.tokens_after:,} tokens "
-            f"(−{self.saved:.0%}), retention {self.retention:.1%}, summary v{self.summary_version}>"
+            f"(−{self.saved:.0%}), retention {self._retention_text()}, summary v{self.summary_version}>"
         )
 
     def _repr_html_(self) -> str:
@@ -89,7 +96,7 @@ class Receipt(Mapping[str, Any]):
         return (
             f"<div><b>Compaction</b> <code>{html.escape(self.id[:12])}</code> of "
             f"<code>{session}</code><br>{self.tokens_before:,} → {self.tokens_after:,} tokens "
-            f"(−{self.saved:.0%}), retention {self.retention:.1%}{bar}</div>"
+            f"(−{self.saved:.0%}), retention {self._retention_text()}{bar}</div>"
         )
 
 

@@ -158,7 +158,7 @@ def test_what_i_remember_now(manager):
 def test_a_receipt_is_a_mapping_with_a_card(manager):
     receipt = manager.prepare("s<b>", chat(60)).receipt
     assert isinstance(receipt, Receipt) and len(receipt) > 20 and "retention" in list(receipt)
-    assert 0.4 < receipt.saved < 1 and 0 < receipt.retention <= 1
+    assert 0.4 < receipt.saved < 1 and 0 < (receipt.retention or 0) <= 1
     assert json.loads(receipt.to_json())["receipt_id"] == receipt.id
     assert repr(receipt).startswith(f"<Receipt {receipt.id[:12]}")
     card = receipt._repr_html_()

@@ -69,9 +69,12 @@ impl CommandRunner {
         let format = found.get("format").and_then(Value::as_str);
         let kept = receipt.pointer("/retention/score").and_then(Value::as_f64);
         Ok(Some(format!(
-            "{:<13} {history:>8} {budget:>8} {after:>8} {:>5.0} %",
+            "{:<13} {history:>8} {budget:>8} {after:>8} {:>7}",
             format.unwrap_or_default(),
-            kept.unwrap_or_default() * 100.0
+            kept.map_or_else(
+                || "unknown".to_owned(),
+                |kept| format!("{:.0} %", kept * 100.0)
+            )
         )))
     }
 

@@ -36,10 +36,7 @@ pub(super) fn count_retention(
         Originals::Archived | Originals::Redacted(_) => retention.recoverable = gone,
         Originals::Gone => retention.lost = gone,
     }
-    retention.score = match retention.anchors {
-        0 => 1.0,
-        all => retention.kept as f64 / all as f64,
-    };
+    retention.score = retention.share_kept();
     retention
 }
 

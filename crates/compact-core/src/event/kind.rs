@@ -37,8 +37,8 @@ pub enum EventKind {
         version: u32,
         /// Who wrote it.
         summarizer: String,
-        /// Anchors that the view shows, of those that it should.
-        retention: f64,
+        /// Anchors that the view shows, of those that it should; unknown when there was none.
+        retention: Option<f64>,
     },
     /// Entries left the view.
     #[serde(rename = "compact.pruned_messages")]
@@ -63,8 +63,8 @@ pub enum EventKind {
         before: CategoryTokens,
         /// Tokens by category after.
         after: CategoryTokens,
-        /// Anchors that the view shows, of those that it should.
-        retention: f64,
+        /// Anchors that the view shows, of those that it should; unknown when there was none.
+        retention: Option<f64>,
         /// Milliseconds from its start to its record.
         duration_ms: f64,
     },

@@ -158,7 +158,7 @@ fn samples() -> Vec<Event> {
         counted(EventKind::SummaryCreated {
             version: 2,
             summarizer: "deterministic".to_owned(),
-            retention: 0.97,
+            retention: Some(0.97),
         }),
         counted(EventKind::PrunedMessages),
         counted(EventKind::Completed {
@@ -166,7 +166,7 @@ fn samples() -> Vec<Event> {
             tokens_after: Tokens(3000),
             before: BEFORE,
             after: AFTER,
-            retention: 0.97,
+            retention: Some(0.97),
             duration_ms: 40.125,
         }),
         counted(EventKind::Repaired),

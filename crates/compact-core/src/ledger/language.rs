@@ -52,7 +52,7 @@ enum Spacing {
 pub(super) struct Language {
     file: &'static str,
     spacing: Spacing,
-    patterns: LazyLock<Vec<Option<Regex>>, fn() -> Vec<Option<Regex>>>,
+    patterns: LazyLock<Vec<Option<Regex>>>,
 }
 
 macro_rules! languages {

@@ -23,8 +23,8 @@ pub use repair::repair;
 /// The proof of a compaction: anchors = kept + recoverable + lost + redacted; repaired ⊂ kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retention {
-    /// kept ÷ anchors; 1 when there was nothing to keep.
-    pub score: f64,
+    /// kept ÷ anchors; unknown when no anchor was found.
+    pub score: Option<f64>,
     /// What was worth keeping in the dropped span.
     pub anchors: u64,
     /// Shown by the view.
@@ -37,6 +37,13 @@ pub struct Retention {
     pub lost: u64,
     /// Withheld by redaction.
     pub redacted: u64,
+}
+
+impl Retention {
+    /// Returns kept ÷ anchors. Where nothing was found that needed keeping, nothing is proved.
+    pub fn share_kept(&self) -> Option<f64> {
+        (self.anchors > 0).then(|| self.kept as f64 / self.anchors as f64)
+    }
 }
 
 /// One thing worth keeping.

@@ -282,7 +282,7 @@ fn five_compactions_in_one_window_keep_what_they_kept() {
         let Ok(CompactionOutcome::Compacted(made)) = made else {
             panic!("{made:?}")
         };
-        scores.push(made.receipt.retention.score);
+        scores.push(made.receipt.retention.score.unwrap());
         let next = scene::prior_of(&made, &live, prior.as_ref());
         live.entries = made.view.shown_entries(&live);
         live.entries

@@ -263,8 +263,9 @@ fn recompute_retention(receipt: &StoredReceipt) -> Option<Retention> {
     Some(Retention {
         anchors,
         score: match anchors {
-            0 => 1.0,
-            all => told.kept as f64 / all as f64,
+            // Earlier engines called it 1 where nothing was to be kept.
+            0 => told.score.map(|_| 1.0),
+            all => Some(told.kept as f64 / all as f64),
         },
         ..told
     })

@@ -152,7 +152,7 @@ impl Replay {
     pub fn totals(&self, price: Option<&ModelPrice>) -> Totals {
         let calls = || self.calls.iter();
         let receipts = || calls().filter_map(|call| call.receipt.as_ref());
-        let scores: Vec<f64> = receipts().map(|r| r.retention.score).collect();
+        let scores: Vec<f64> = receipts().filter_map(|r| r.retention.score).collect();
         let compacted = calls().position(|call| call.receipt.is_some());
         let after = self.remembered.iter().skip(compacted.unwrap_or(usize::MAX));
         let after: Vec<f64> = after.copied().flatten().collect();

@@ -342,7 +342,7 @@ fn unchanged_answer(
         "tokens_before": found.tokens,
         "tokens_after": found.tokens,
         "budget": found.budget,
-        "retention": Retention { score: 1.0, ..Retention::default() },
+        "retention": Retention::default(),
         "archive": null,
         "summary_version": null,
         "summarizer": null,

@@ -264,7 +264,7 @@ impl SessionReplay {
         let Some(call) = self.replay.calls.get(at) else {
             return String::new();
         };
-        let retention = call.receipt.as_ref().map(|r| r.retention.score);
+        let retention = call.receipt.as_ref().and_then(|r| r.retention.score);
         let remembered = self.replay.remembered.get(at).copied().flatten();
         let cost = self.price.as_ref().map(|price| call_cost(call, price));
         let cells = [

@@ -18,7 +18,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
 use crate::progress::TerminalProgress;
 use crate::report::COLUMNS;
-use crate::report::number::{format_count, format_percent, group_digits};
+use crate::report::number::{format_count, format_share, group_digits};
 use crate::report::text::one_line;
 
 /// Fields that a repeated compaction may tell differently, because they are of the moment.
@@ -292,7 +292,7 @@ fn render_verified(record: &CompactionRecord, by: CheckBasis) -> String {
         "{head}  {} to {} tokens, retention {}: {}\n",
         number(receipt.tokens_before()),
         number(receipt.tokens_after()),
-        format_percent(receipt.retention_score().unwrap_or(0.0)),
+        format_share(receipt.retention_score()),
         by.in_words(),
     )
 }

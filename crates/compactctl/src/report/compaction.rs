@@ -5,7 +5,7 @@ use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
 
 use super::bar::bar;
-use super::number::{format_count, format_percent, group_digits};
+use super::number::{format_count, format_percent, format_share, group_digits};
 use super::table::{Column, Table};
 use super::text::fit;
 use super::{COLUMNS, Charset};
@@ -72,7 +72,7 @@ fn style_name(receipt: &Receipt) -> String {
 fn describe_retention(receipt: &Receipt) -> String {
     let r = &receipt.retention;
     if r.anchors == 0 {
-        return "nothing that needed keeping was dropped".to_owned();
+        return "unknown: nothing was recognised in what was dropped".to_owned();
     }
     let mut parts = vec![format!("{} in view", group_digits(r.kept))];
     for (number, what) in [
@@ -86,7 +86,7 @@ fn describe_retention(receipt: &Receipt) -> String {
     }
     format!(
         "{} of {} facts: {}",
-        format_percent(r.score),
+        format_share(r.score),
         group_digits(r.anchors),
         parts.join(", ")
     )

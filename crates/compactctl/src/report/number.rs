@@ -18,6 +18,11 @@ pub(crate) fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A share as a percentage, or that it is not known.
+pub(crate) fn format_share(share: Option<f64>) -> String {
+    share.map_or_else(|| "unknown".to_owned(), format_percent)
+}
+
 /// A size with a decimal unit.
 pub(crate) fn format_bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];

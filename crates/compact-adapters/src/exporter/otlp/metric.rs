@@ -332,8 +332,8 @@ fn measure_completed(event: &Event) -> Vec<Measurement> {
     let mut out = vec![
         count_outcome(event, "completed"),
         observe_ms(MetricName::CompactionDuration, *duration_ms, by),
-        observe(MetricName::Retention, *retention, vec![]),
     ];
+    out.extend(retention.map(|share| observe(MetricName::Retention, share, vec![])));
     for (phase, tokens) in [("before", before), ("after", after)] {
         out.extend(tokens.by_name().map(|(category, tokens)| {
             let by = vec![

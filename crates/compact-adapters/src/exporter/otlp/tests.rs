@@ -309,7 +309,7 @@ fn events_are_counted_by_what_dashboards_ask_for() {
             ..tokens(100, 9000)
         },
         after: tokens(100, 3000),
-        retention: 0.97,
+        retention: Some(0.97),
         duration_ms: 40.0,
     };
     let usage = EventKind::Usage(UsageReport {

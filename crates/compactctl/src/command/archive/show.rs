@@ -10,7 +10,7 @@ use crate::answer::CommandAnswer;
 use crate::failure::Failure;
 use crate::report::Charset;
 use crate::report::compaction::{receipt_table, render_token_bars};
-use crate::report::number::{format_percent, group_digits};
+use crate::report::number::{format_share, group_digits};
 use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
 
@@ -74,7 +74,7 @@ fn render_session(name: &str, chain: &[CompactionRecord]) -> String {
             record.receipt_id.chars().take(12).collect(),
             tokens(receipt.tokens_before()),
             tokens(receipt.tokens_after()),
-            format_percent(receipt.retention_score().unwrap_or(0.0)),
+            format_share(receipt.retention_score()),
             format_minute(&record.created_at),
         ]);
     }

@@ -89,8 +89,8 @@ pub(super) struct CompactToolOutput {
 /// Counts of what was worth keeping.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(super) struct RetentionCounts {
-    /// kept ÷ anchors
-    score: f64,
+    /// kept ÷ anchors; null when nothing worth keeping was found
+    score: Option<f64>,
     /// What was worth keeping
     anchors: u64,
     /// In the view
