@@ -79,7 +79,7 @@ check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList
     finished unfinished creation decision open_work complaint);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed);
+    disposal deed announcement);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
     explanation refusal host_opening refused_call host_remark);

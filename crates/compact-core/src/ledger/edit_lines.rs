@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::sentence::clip;
 
 /// Lines of each side that are kept of one edit, and characters of a line.
-const LINES: usize = 6;
+const LINES: usize = 16;
 const CHARS: usize = 140;
 
 /// Names of the texts that are replaced.

@@ -58,6 +58,9 @@ pub struct ToolRun {
     /// The block that answered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<BlockPlace>,
+    /// The last line of the answer, where that is no content of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Box<str>>,
     /// How it ended.
     pub outcome: ToolRunOutcome,
 }
@@ -154,6 +157,7 @@ const SUMMARY_CHARS: usize = 16_000;
 const SENTENCE_CHARS: usize = 320;
 const RULE_CHARS: usize = 640;
 const COMMAND_CHARS: usize = 200;
+const END_CHARS: usize = 120;
 /// An answer that is longer is a listing, not the news of one thing.
 const ANSWER: usize = 400;
 
@@ -332,6 +336,10 @@ impl FactCollector {
         };
         run.outcome = outcome;
         run.answer = Some(place);
+        run.end = match run.path {
+            Some(_) => None,
+            None => last_line(&reading.text),
+        };
         if run.outcome != ToolRunOutcome::Ok || content.len() > ANSWER {
             return;
         }
@@ -481,6 +489,7 @@ impl FactCollector {
             text: command_text(name, text).into(),
             path: files.first().map(|file| file.path.clone()),
             answer: None,
+            end: None,
             outcome: ToolRunOutcome::Pending,
         });
         for file in files {
@@ -575,6 +584,13 @@ fn keep_last_saying(facts: &mut Vec<Fact>) {
     facts.reverse();
 }
 
+/// The last line of an answer that says something.
+fn last_line(answer: &str) -> Option<Box<str>> {
+    let says = |line: &&str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
+    let line = answer.lines().rev().take(8).find(says)?;
+    Some(clip(line, END_CHARS).into())
+}
+
 /// Whether an answer names an id that the call did not.
 fn gives_id(answer: &str, call: &str) -> bool {
     let mut gives = false;
@@ -622,12 +638,31 @@ fn opens_value(text: &str, at: usize) -> bool {
 
 fn command_text(name: &str, text: &str) -> String {
     let body = value(text, &COMMAND_KEYS)
+        .map(without_other_keys)
         .or_else(|| text.get(name.len()..))
         .unwrap_or("");
     clip(
         &format!("{name}: {}", clip(body, COMMAND_CHARS)),
         COMMAND_CHARS,
     )
+}
+
+/// A command without the arguments that stand on lines behind it.
+fn without_other_keys(command: &str) -> &str {
+    let is_key = |line: &str| {
+        line.split_once(": ").is_some_and(|(key, _)| {
+            let named = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            named && key.len() >= 4
+        })
+    };
+    let mut end = 0;
+    for line in command.split_inclusive('\n') {
+        if end > 0 && is_key(line) {
+            break;
+        }
+        end += line.len();
+    }
+    command.get(..end).unwrap_or(command)
 }
 
 /// The steps of a plan in a call's arguments: objects with a status and a text.

@@ -37,7 +37,8 @@ pub use scan::{NameKind, scan_names};
 pub use task::{BackgroundTask, TaskEnd};
 
 pub(crate) use cue::{
-    is_change, is_postponement, is_prohibition, is_replacement, is_revision, rule_label,
+    is_change, is_completion, is_decision, is_postponement, is_prohibition, is_replacement,
+    is_revision, rule_label,
 };
 pub(crate) use sentence::{clip, find_phrase, has_sentence};
 
@@ -295,6 +296,15 @@ fn is_defined(text: &str, start: usize) -> bool {
         }
         head = before;
     }
+}
+
+/// Whether a line defines something, as code does a function or a type.
+pub(crate) fn defines(line: &str) -> bool {
+    let mut found = false;
+    scan_names(line, &mut |kind, start, _| {
+        found |= kind == NameKind::Ident && is_defined(line, start);
+    });
+    found
 }
 
 /// A text before its last word, and the word.

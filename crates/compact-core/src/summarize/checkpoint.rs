@@ -58,12 +58,9 @@ const LAST_STEPS: usize = 4;
 /// The sections of a checkpoint within a budget; empty when nothing was done.
 pub fn render_checkpoint(ledger: &Ledger, budget: Units, estimator: &dyn Estimator) -> String {
     let revoked = RevokedRules::from_facts(&ledger.facts);
-    let lines = fact_line::fact_lines(
-        ledger,
-        std::iter::empty(),
-        &revoked,
-        &RootDirectory::from_ledger(ledger),
-    );
+    let root = RootDirectory::from_ledger(ledger);
+    let mut lines = fact_line::fact_lines(ledger, &revoked, &root, &|_| false);
+    lines.extend(fact_line::file_lines(ledger, &root));
     let mut out = String::new();
     for section in &SECTIONS {
         let told = lines.iter().filter(|line| (section.tells)(line));

@@ -1,18 +1,21 @@
-//! From what could be told to what is told: orders first, then the best bargains among lines and
-//! stretches of the record, a short list of names, and as much of it as fits.
+//! From what could be told to what is told: orders, the user's words, then the best bargains among everything else,
+//! and as much of it as fits.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::fact_line::{self, FactLine};
 use super::form::NameForms;
-use super::layout::{self, SummaryPick};
-use super::passage::QuotablePassage;
+use super::layout;
+use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::revoke::RevokedRules;
 use super::root::RootDirectory;
-use super::select::{ChosenItem, ChosenStretch, GreedyChoice, LineOffer, ShownLevel};
-use super::template::{SectionTopic, StyleTemplate};
+use super::select::{GreedyChoice, PieceOffer, ShownLevel};
+use super::speech::{self, SaidMessage};
+use super::template::{SectionRank, SectionTopic, StyleTemplate};
+use super::trace::TraceBuilder;
 use super::weigh::{self, WeighedName};
-use super::{RenderRequest, SummaryBody, SummaryNeighbours};
+use super::{RenderRequest, SummaryBody, ViewWords};
 use crate::ledger::scan_names;
 
 /// Everything that a summary may be made of.
@@ -20,117 +23,224 @@ pub(super) struct SummaryMaterial<'m> {
     pub request: &'m RenderRequest<'m>,
     pub template: &'m StyleTemplate,
     pub root: &'m RootDirectory<'m>,
+    pub revoked: &'m RevokedRules<'m>,
+    pub words: &'m ViewWords,
     /// Names, the heaviest first.
     pub groups: &'m [WeighedName<'m>],
-    pub passages: &'m [QuotablePassage<'m>],
-    /// The user's goals and rules: told whatever else is.
-    pub orders: Vec<FactLine>,
-    /// Lines that have to earn their place.
-    pub offered: Vec<FactLine>,
+    /// Facts that have lines of their own.
+    pub lines: Vec<FactLine>,
 }
 
-/// The share of the characters that bare names may take.
-const NAMES: f64 = 0.095;
-/// Stretches that touch cost less together than alone, and some texts cost less than others: so much
-/// more is chosen than should fit, and the least of it is cut.
+/// The share of the characters that the user's messages may take before others are told.
+const USER_SHARE: f64 = 0.5;
+/// Of a message, so many characters are told at least.
+const LEAST_MESSAGE: usize = 200;
+/// Texts cost different amounts: so much more is chosen than should fit, and the least of it is cut.
 const OVERLAP: f64 = 1.1;
+/// How many times as much a piece is worth in the section that its style is about.
+const LEAD: f64 = 3.0;
+/// How much the newest is worth beside the oldest.
+const NEWEST: f64 = 1.3;
+const OLDEST: f64 = 0.7;
+
+/// What is told first, and everything else.
+#[derive(Default)]
+struct Claims {
+    /// In this order, whatever it costs.
+    first: Vec<usize>,
+    /// Messages of the user that compete for their share.
+    messages: Vec<usize>,
+    room: f64,
+}
 
 impl SummaryMaterial<'_> {
     /// The summary of about `chars` characters that the budget holds.
     pub(super) fn compose(&self, chars: f64) -> SummaryBody {
-        let ordered: f64 = self.orders.iter().map(line_cost).sum();
-        let room = (chars * (1.0 - NAMES) - ordered).max(0.0);
-        let mut choice = self.choice();
-        let chosen = choice.spend(room * OVERLAP);
-        let names = bare(self.groups, choice.shown(), chars * NAMES);
-        self.write(&chosen, names)
+        let forms = NameForms::from_names(self.groups);
+        let mut table = PieceTable::default();
+        let mut claims = self.claim_orders(&mut table);
+        self.claim_messages(&mut table, &mut claims, chars);
+        self.push_others(&mut table, &forms);
+        let mut choice = self.choice(&table, &forms);
+        claims.first.iter().for_each(|nth| choice.take(*nth));
+        let cost = |nth: &usize| {
+            let piece = table.pieces.get(*nth);
+            piece.map_or(0, |p| p.cost() + table.head_cost(p.head)) as f64
+        };
+        let mut spent: f64 = claims.first.iter().map(cost).sum();
+        let mut picks = claims.first;
+        let (messages, taken) = choice.spend(claims.messages.into_iter(), claims.room);
+        picks.extend(messages);
+        spent += taken;
+        let room = (chars * OVERLAP - spent).max(0.0);
+        let (others, _) = choice.spend(0..table.pieces.len(), room);
+        picks.extend(others);
+        self.write(&table, &picks)
     }
 
-    fn choice(&self) -> GreedyChoice<'_, '_> {
-        let forms = NameForms::from_names(self.groups);
-        let shown = shown_by(&self.orders, self.request, &forms, self.groups.len());
-        let company = self.request.company;
-        let offers = self.offered.iter().map(|l| offer(l, &forms, company));
-        let offers = offers.collect();
-        GreedyChoice::new(self.passages, offers, self.groups, &forms, shown)
+    /// Rules and goals.
+    fn claim_orders(&self, table: &mut PieceTable) -> Claims {
+        let mut claims = Claims::default();
+        for line in self.lines.iter().filter(|l| l.topic.may_instruct()) {
+            claims.first.push(push_line(table, line, 1.0));
+        }
+        claims
+    }
+
+    /// The user's messages: all of them whole, or all of them cut alike, or the best of them.
+    fn claim_messages(&self, table: &mut PieceTable, claims: &mut Claims, chars: f64) {
+        let told: HashSet<u32> = self
+            .lines
+            .iter()
+            .filter(|l| l.whole && l.topic.may_instruct())
+            .map(|l| l.ordinal)
+            .collect();
+        let mut messages = speech::user_messages(self.request.ledger, self.revoked);
+        messages.retain(|said| {
+            !told.contains(&said.fact.ordinal) && !self.words.has_message(&said.text)
+        });
+        claims.room = chars * USER_SHARE;
+        let lengths: Vec<usize> = messages
+            .iter()
+            .map(|m| m.text.chars().count() + MESSAGE_FRAME)
+            .collect();
+        let most = equal_cut(&lengths, claims.room);
+        let pieces: Vec<usize> = messages
+            .iter()
+            .map(|said| speech::push_message(table, said, most.unwrap_or(LEAST_MESSAGE)))
+            .collect();
+        match most {
+            Some(_) => claims.first.extend(pieces.iter().rev()),
+            None => {
+                weigh_messages(table, &pieces, &messages);
+                claims.messages = pieces;
+            }
+        }
+    }
+
+    fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>) {
+        for line in self.lines.iter().filter(|l| !l.topic.may_instruct()) {
+            let worth = fact_line::topic_worth(line.topic, self.request.company);
+            push_line(table, line, worth);
+        }
+        let is_shown = |text: &str| self.words.has_message(text);
+        let ledger = self.request.ledger;
+        if self.template.rank(SectionTopic::Story).is_some() {
+            speech::push_replies(table, ledger, self.template, &is_shown);
+        }
+        TraceBuilder {
+            table,
+            ledger,
+            template: self.template,
+            root: self.root,
+            forms,
+        }
+        .push_all();
+    }
+
+    fn choice(&self, table: &PieceTable, forms: &NameForms<'_>) -> GreedyChoice {
+        let last = (self.request.ledger.next.max(2) - 1) as f64;
+        let offer = |piece: &Piece| {
+            let topic = table.topic_of(piece);
+            let factor = match topic.and_then(|topic| self.template.rank(topic)) {
+                Some(SectionRank::Lead) => LEAD,
+                Some(SectionRank::Plain | SectionRank::Protected) => 1.0,
+                None => 0.0,
+            };
+            let age = f64::from(piece.ordinal) / last;
+            let fresh = OLDEST + (NEWEST - OLDEST) * age;
+            let label = table.heads.get(piece.head).map_or("", |h| h.label.as_str());
+            let mut shows = named_in(&piece.text, forms, piece.shows);
+            if factor == 0.0 {
+                shows.clear();
+            } else if piece.place == 0 {
+                shows.extend(named_in(label, forms, ShownLevel::Bare));
+            }
+            PieceOffer {
+                head: piece.head,
+                worth: piece.worth * factor * fresh,
+                tells: piece.tells,
+                cost: piece.cost() as f64,
+                opening: table.head_cost(piece.head) as f64,
+                shows,
+            }
+        };
+        let offers = table.pieces.iter().map(offer).collect();
+        let weights = self.groups.iter().map(|g| g.weight).collect();
+        let shown = shown_elsewhere(self.request, forms, self.groups.len());
+        GreedyChoice::new(offers, table.heads.len(), weights, shown)
     }
 
     /// What was chosen as a text that fits.
-    fn write(&self, chosen: &[ChosenItem], names: Vec<&str>) -> SummaryBody {
-        let picks: Vec<SummaryPick<'_>> = self
-            .orders
-            .iter()
-            .map(SummaryPick::Line)
-            .chain(names.into_iter().map(SummaryPick::Name))
-            .chain(chosen_lines(chosen, &self.offered).map(SummaryPick::Line))
-            .chain(chosen_stretches(chosen, &self.offered, self.passages).map(SummaryPick::Span))
-            .collect();
+    fn write(&self, table: &PieceTable, picks: &[usize]) -> SummaryBody {
         let write = |n: usize| {
             let picks = picks.get(..n).unwrap_or_default();
-            layout::write_summary(self.template, self.root.name(), self.passages, picks)
+            layout::write_summary(self.template, self.root.name(), table, picks)
         };
-        let sizes: Vec<usize> = picks.iter().map(SummaryPick::size).collect();
+        let sizes: Vec<usize> = picks
+            .iter()
+            .filter_map(|nth| table.pieces.get(*nth))
+            .map(|piece| piece.text.len() + 8)
+            .collect();
         longest_fitting(self.request, write, &sizes)
     }
 }
 
-/// Characters that a line costs, with its bullet and provenance.
-fn line_cost(line: &FactLine) -> f64 {
-    line.text.chars().count() as f64 + 10.0
-}
+/// Characters around a message.
+const MESSAGE_FRAME: usize = 16;
 
-/// The chosen lines, in the order in which their topic tells them.
-fn chosen_lines<'p>(
-    chosen: &[ChosenItem],
-    offered: &'p [FactLine],
-) -> impl Iterator<Item = &'p FactLine> {
-    let mut taken: Vec<usize> = chosen
-        .iter()
-        .filter_map(|c| match c {
-            ChosenItem::Offer(nth) => Some(*nth),
-            ChosenItem::Span(_) => None,
-        })
-        .collect();
-    taken.sort_unstable();
-    taken.into_iter().filter_map(|nth| offered.get(nth))
-}
-
-/// The chosen stretches, but for those that a chosen line says already.
-fn chosen_stretches<'p>(
-    chosen: &'p [ChosenItem],
-    offered: &'p [FactLine],
-    passages: &'p [QuotablePassage<'_>],
-) -> impl Iterator<Item = ChosenStretch> + 'p {
-    let told: HashMap<u32, Vec<&str>, foldhash::fast::FixedState> = chosen_lines(chosen, offered)
-        .fold(HashMap::default(), |mut told, line| {
-            told.entry(line.ordinal).or_default().push(&*line.text);
-            told
-        });
-    chosen.iter().filter_map(move |c| match c {
-        ChosenItem::Offer(_) => None,
-        ChosenItem::Span(span) => {
-            let passage = passages.get(span.passage)?;
-            let text = passage.text.get(span.from as usize..span.to as usize)?;
-            let lines = told.get(&passage.excerpt.ordinal);
-            let repeats = lines.is_some_and(|l| l.iter().any(|l| l.contains(text.trim())));
-            (!repeats).then_some(*span)
-        }
-    })
-}
-
-/// A line as something to choose: worth something for what it tells, and for the names in it.
-fn offer(line: &FactLine, forms: &NameForms<'_>, company: SummaryNeighbours) -> LineOffer {
-    let shows = match line.topic {
-        SectionTopic::Files | SectionTopic::Code | SectionTopic::Steps | SectionTopic::Plan => {
-            ShownLevel::Bare
-        }
-        _ => ShownLevel::InContext,
-    };
-    LineOffer {
-        worth: fact_line::topic_worth(line.topic, company),
-        cost: line_cost(line),
-        shows: named_in(&line.text, forms, shows),
+/// The most characters of a message with which all of them fit the room; `None` when even short ones do not.
+fn equal_cut(lengths: &[usize], room: f64) -> Option<usize> {
+    let total = |most: usize| lengths.iter().map(|n| (*n).min(most)).sum::<usize>() as f64;
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    if total(longest) <= room {
+        return Some(longest);
     }
+    let fits = |most: &usize| total(*most) <= room;
+    let levels = (0..24).map(|step| longest * (24 - step) / 24);
+    levels.take_while(|most| *most >= LEAST_MESSAGE).find(fits)
+}
+
+/// The first and the last message come before others, and what names something or rules before what does not.
+fn weigh_messages(table: &mut PieceTable, pieces: &[usize], messages: &[SaidMessage<'_>]) {
+    let last = pieces.len().saturating_sub(1);
+    for ((nth, said), at) in pieces.iter().zip(messages).zip(0..) {
+        let mut names = false;
+        scan_names(&said.text, &mut |_, _, _| names = true);
+        let digits = said.text.chars().any(|c| c.is_ascii_digit());
+        let worth = match (at == 0 || at == last, names || digits) {
+            (true, _) => 8.0,
+            (false, true) => 1.0,
+            (false, false) => 0.4,
+        };
+        if let Some(piece) = table.pieces.get_mut(*nth) {
+            piece.worth = worth;
+        }
+    }
+}
+
+/// A fact as a bullet; returns its piece.
+fn push_line(table: &mut PieceTable, line: &FactLine, worth: f64) -> usize {
+    let head = table.open(PieceHead {
+        topic: line.topic,
+        ordinal: line.ordinal,
+        label: String::new(),
+        form: HeadForm::Bullet,
+    });
+    table.push(Piece {
+        head,
+        ordinal: line.ordinal,
+        place: 0,
+        text: line.text.clone(),
+        worth,
+        tells: 1.0,
+        shows: match line.topic {
+            SectionTopic::Steps | SectionTopic::Plan => ShownLevel::Bare,
+            _ => ShownLevel::InContext,
+        },
+        about: line.about,
+    });
+    table.pieces.len() - 1
 }
 
 /// The groups that a text shows, and how well.
@@ -151,10 +261,8 @@ fn named_in(text: &str, forms: &NameForms<'_>, shows: ShownLevel) -> Vec<(u32, S
     groups
 }
 
-/// The user's own words show the names in them in context; a text that was cut barely, and prose too,
-/// since it may have got the context wrong.
-fn shown_by(
-    lines: &[FactLine],
+/// A text that was cut shows the names in it barely, and prose too, since it may have got the context wrong.
+fn shown_elsewhere(
     request: &RenderRequest<'_>,
     forms: &NameForms<'_>,
     groups: usize,
@@ -162,40 +270,13 @@ fn shown_by(
     let mut shown = vec![ShownLevel::No; groups];
     let texts = request.visible.cut.iter().map(String::as_str);
     let texts = texts.chain([request.prose]);
-    let barely = texts.flat_map(|text| named_in(text, forms, ShownLevel::Bare));
-    let quoted = lines.iter();
-    let quoted = quoted.flat_map(|l| offer(l, forms, request.company).shows);
-    for (group, shows) in barely.chain(quoted) {
+    for (group, shows) in texts.flat_map(|text| named_in(text, forms, ShownLevel::Bare)) {
         if let Some(state) = shown.get_mut(group as usize) {
             *state = shows.max(*state);
         }
     }
     shown
 }
-
-/// The heaviest names that nothing shows yet; a name within another is shown by it.
-fn bare<'g>(groups: &[WeighedName<'g>], shown: &[ShownLevel], chars: f64) -> Vec<&'g str> {
-    let cost = |name: &str| name.chars().count() as f64 + 2.0;
-    let missing = groups
-        .iter()
-        .zip(shown)
-        .filter(|(_, shown)| **shown == ShownLevel::No);
-    let mut told: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
-    let mut left = chars;
-    let mut names = Vec::new();
-    for (group, _) in missing {
-        if left < cost(group.key) || told.contains(group.key) {
-            continue;
-        }
-        left -= cost(group.key);
-        scan_names(group.key, &mut |_, _, part| {
-            told.insert(part);
-        });
-        names.push(group.key);
-    }
-    names
-}
-
 /// Close enough to the budget to stop looking: one part in so many.
 const NEAR: u64 = 100;
 /// One line in so many tells what the characters of a text cost.

@@ -8,13 +8,11 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::SummaryNeighbours;
-use super::code;
 use super::finish::FinishedWork;
 use super::release::rule_releases;
-use super::revoke::{RevokedRules, without};
+use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
-use super::weigh::WeighedName;
 use crate::ledger::{
     Fact, Facts, FailedRun, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip,
     is_postponement,
@@ -30,6 +28,8 @@ pub(super) struct FactLine {
     pub text: String,
     /// The rule that the words release: they stand behind it.
     pub about: Option<u32>,
+    /// Whether it is all that its message says.
+    pub whole: bool,
 }
 
 pub(super) fn new_fact_line(
@@ -42,6 +42,7 @@ pub(super) fn new_fact_line(
         ordinal,
         text: text.into(),
         about: None,
+        whole: false,
     }
 }
 
@@ -70,8 +71,7 @@ pub(super) fn topic_share(
         (_, SectionTopic::Open) => 0.12,
         (_, SectionTopic::Done | SectionTopic::Made | SectionTopic::Failures) => 0.06,
         (_, SectionTopic::Plan | SectionTopic::Decisions | SectionTopic::Files) => 0.05,
-        (_, SectionTopic::Steps | SectionTopic::Code) => 0.10,
-        (_, SectionTopic::Record | SectionTopic::Names) => 0.0,
+        (_, SectionTopic::Steps | SectionTopic::Code | SectionTopic::Story) => 0.10,
     }
 }
 
@@ -86,9 +86,7 @@ pub(super) fn topic_worth(topic: SectionTopic, company: SummaryNeighbours) -> f6
         SectionTopic::Plan | SectionTopic::Made | SectionTopic::Failures => 0.22,
         SectionTopic::Done => 0.2,
         SectionTopic::Decisions | SectionTopic::Steps => 0.13,
-        SectionTopic::Files | SectionTopic::Code | SectionTopic::Record | SectionTopic::Names => {
-            0.06
-        }
+        SectionTopic::Files | SectionTopic::Code | SectionTopic::Story => 0.06,
     };
     match company {
         SummaryNeighbours::Turns => worth * BESIDE_TURNS,
@@ -97,31 +95,22 @@ pub(super) fn topic_worth(topic: SectionTopic, company: SummaryNeighbours) -> f6
 }
 
 /// All fact lines of a ledger, in the order in which they deserve room.
-pub(super) fn fact_lines<'g>(
+pub(super) fn fact_lines(
     ledger: &Ledger,
-    ranked: impl Iterator<Item = &'g WeighedName<'g>>,
     revoked: &RevokedRules<'_>,
     root: &RootDirectory<'_>,
+    is_shown: &dyn Fn(&str) -> bool,
 ) -> Vec<FactLine> {
     let facts = &ledger.facts;
     let finished = FinishedWork::from_facts(facts);
     let mut out = goal_lines(facts, revoked);
-    out.extend(rule_lines(facts, revoked));
+    out.extend(rule_lines(facts, revoked, is_shown));
     out.extend(plan_lines(facts));
     out.extend(failure_lines(facts));
     out.extend(open_lines(ledger, &finished));
     let done = finished.facts_to_show(facts).into_iter();
     out.extend(done.map(|f| new_fact_line(SectionTopic::Done, f.ordinal, &*f.text)));
     out.extend(made_lines(facts));
-    out.extend(
-        facts
-            .files
-            .iter()
-            .rev()
-            .filter(|f| f.act != FileAct::Read)
-            .map(file_line),
-    );
-    out.extend(code::definition_lines(ledger, ranked));
     out.extend(
         facts
             .decisions
@@ -140,18 +129,48 @@ pub(super) fn fact_lines<'g>(
 
 /// The rules that hold and what released them, the user's before the host's, those of the newest message
 /// first and each message's in their order.
-fn rule_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
+fn rule_lines(
+    facts: &Facts,
+    revoked: &RevokedRules<'_>,
+    is_shown: &dyn Fn(&str) -> bool,
+) -> Vec<FactLine> {
     let live = facts.rules.iter().filter(|f| !revoked.has_fact(f));
     let rules = live.map(|f| (f, None));
     let releases = rule_releases(facts, revoked);
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
     told.sort_by_key(|(f, _)| (f.voice != Voice::User, Reverse(f.ordinal)));
-    let quoted = |(f, about): (&Fact, Option<u32>)| FactLine {
-        about,
-        ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text))
+    let mut whole = HashSet::new();
+    let quoted = |(f, about): (&Fact, Option<u32>)| match short_message(facts, revoked, f)
+        .filter(|message| !is_shown(message))
+    {
+        Some(_) if !whole.insert(f.ordinal) => None,
+        Some(message) => Some(FactLine {
+            about,
+            whole: true,
+            ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{message}\""))
+        }),
+        None => Some(FactLine {
+            about,
+            ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text))
+        }),
     };
-    told.into_iter().map(quoted).collect()
+    told.into_iter().filter_map(quoted).collect()
+}
+
+/// A message of so many characters is quoted whole where a sentence of it rules.
+const SHORT_MESSAGE: usize = 400;
+
+/// The message that a rule stands in, if that is short.
+fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Option<String> {
+    let at = facts.requests.partition_point(|f| f.ordinal < rule.ordinal);
+    let message = facts
+        .requests
+        .get(at)
+        .filter(|f| f.ordinal == rule.ordinal)?;
+    let text = revoked.strip_revoked(message.ordinal, &message.text);
+    let text = clip(&text, usize::MAX - 1);
+    (text.chars().count() <= SHORT_MESSAGE && text.contains(&*rule.text)).then_some(text)
 }
 
 /// What was put off and not finished since. What the model merely has yet to do is soon stale.
@@ -190,27 +209,19 @@ fn made_lines(facts: &Facts) -> Vec<FactLine> {
 /// Characters of a request that are told.
 const GOAL_CHARS: usize = 480;
 
-/// The first request is the task; then the newest ones. Sentences that rule are told as rules.
+/// The first request is the task, the last one what is asked now.
 fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
     let goal = |f: &Fact| {
-        let mut text = revoked.strip_revoked(f.ordinal, &f.text);
-        let elsewhere = facts.rules.iter().chain(&facts.open);
-        for told in elsewhere.filter(|r| r.ordinal == f.ordinal) {
-            text = without(&text, &told.text);
-        }
+        let text = revoked.strip_revoked(f.ordinal, &f.text);
         let text = clip(&text, GOAL_CHARS);
-        (text.len() >= 12)
-            .then(|| new_fact_line(SectionTopic::Goals, f.ordinal, format!("\"{text}\"")))
+        (text.len() >= 12).then(|| FactLine {
+            whole: text.chars().count() < GOAL_CHARS,
+            ..new_fact_line(SectionTopic::Goals, f.ordinal, format!("\"{text}\""))
+        })
     };
-    let (first, rest) = match facts.requests.split_first() {
-        Some((first, rest)) => (Some(first), rest),
-        None => (None, facts.requests.as_slice()),
-    };
-    first
-        .into_iter()
-        .chain(rest.iter().rev())
-        .filter_map(goal)
-        .collect()
+    let first = facts.requests.first();
+    let last = facts.requests.last().filter(|_| facts.requests.len() > 1);
+    first.into_iter().chain(last).filter_map(goal).collect()
 }
 
 fn plan_lines(facts: &Facts) -> Vec<FactLine> {
@@ -225,8 +236,7 @@ fn plan_lines(facts: &Facts) -> Vec<FactLine> {
 /// A complaint so long is the same failure whatever command met it.
 const TELLING: usize = 48;
 
-/// Failures with their cure, or "later passed" for those whose check passed since; those of
-/// the rarest commands first, then the newest.
+/// Failures whose check has not passed since; those of the rarest commands first, then the newest.
 pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
     let mut told = HashSet::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -237,10 +247,10 @@ pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
         closed_by,
     } in facts.failed_runs()
     {
-        if told.insert((why, command_if_needed(run, why))) {
+        if closed_by.is_none() && told.insert((why, command_if_needed(run, why))) {
             let kind = command_kind(&run.text);
             *counts.entry(kind).or_default() += 1;
-            let text = failure_text(facts, run, why, closed_by.is_some());
+            let text = failure_text(facts, run, why);
             out.push((
                 kind,
                 new_fact_line(SectionTopic::Failures, run.ordinal, text),
@@ -262,11 +272,11 @@ fn command_kind(run: &str) -> &str {
     run.get(..end).unwrap_or(run)
 }
 
-fn failure_text(facts: &Facts, run: &ToolRun, why: &str, passed: bool) -> String {
-    let end = if passed { "later passed" } else { "open" };
+fn failure_text(facts: &Facts, run: &ToolRun, why: &str) -> String {
+    let command = clip(&run.text, 120);
     match remedy(facts, run) {
-        Some(remedy) => format!("{why} → {} ({end})", clip(remedy, 200)),
-        None => format!("{} → {why} ({end})", clip(&run.text, 120)),
+        Some(remedy) => format!("{command} → {why}; the agent then: {}", clip(remedy, 200)),
+        None => format!("{command} → {why}"),
     }
 }
 
@@ -283,6 +293,17 @@ fn remedy<'l>(facts: &'l Facts, run: &ToolRun) -> Option<&'l str> {
     let found = [after(&facts.decisions), after(&facts.done)];
     let first = found.into_iter().flatten().min_by_key(|f| f.ordinal)?;
     Some(&first.text)
+}
+
+/// The files that were changed, the newest first.
+pub(super) fn file_lines(ledger: &Ledger, root: &RootDirectory<'_>) -> Vec<FactLine> {
+    let changed = ledger.facts.files.iter().rev();
+    let changed = changed.filter(|file| file.act != FileAct::Read);
+    let told = changed.map(|file| FactLine {
+        text: root.shorten(&file_line(file).text).into_owned(),
+        ..file_line(file)
+    });
+    told.collect()
 }
 
 fn file_line(file: &FileFact) -> FactLine {

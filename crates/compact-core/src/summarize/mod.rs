@@ -1,24 +1,25 @@
 //! From ledger to text: the deterministic summarizer.
 //!
-//! The user's goals and live rules come first, verbatim; then what is open, failed, decided and
-//! changed; then the stretches of the record that keep the most names in context for the fewest
-//! tokens; last a short list of names. Nothing is paraphrased, so nothing is invented.
+//! The user's goals and live rules come first, verbatim; then what is open; then what was said and done, in
+//! order; then the files. Everything told is whole: a message, a sentence, a line, a command with its
+//! outcome. Nothing is paraphrased, so nothing is invented.
 
 mod checkpoint;
-mod code;
 mod compose;
-mod context;
 mod fact_line;
 mod finish;
 mod form;
 mod layout;
-mod passage;
+mod name_line;
+mod piece;
 pub(crate) mod prose;
 mod release;
 mod revoke;
 mod root;
 mod select;
+mod speech;
 mod template;
+mod trace;
 mod unused_names;
 mod value;
 pub(crate) mod weigh;
@@ -41,8 +42,8 @@ use template::{SectionTopic, StyleTemplate};
 use weigh::WeighedName;
 
 pub use checkpoint::render_checkpoint;
-pub(crate) use context::{NameContexts, Stretch};
 pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
+pub(crate) use name_line::NameLines;
 pub use unused_names::drop_unused_names;
 
 /// A named way to tell the ledger.
@@ -139,14 +140,14 @@ pub struct SummaryBody {
 }
 
 /// Characters below which a name is not worth choosing for: bounds the work by the budget.
-const CHARS_PER_NAME: f64 = 16.0;
+const CHARS_PER_NAME: f64 = 12.0;
 
 /// Characters that a topic may have in a small summary: one line, and of the user's rules as many as
 /// most sessions have.
 const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
 /// Characters by which a quotation is found in a text that stands whole in the view.
-const OPENING: usize = 80;
+const OPENING: usize = 40;
 
 /// Renders the ledger within the budget.
 pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
@@ -158,22 +159,20 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
     let root = RootDirectory::from_ledger(request.ledger);
     let ranked = request.ranking.0.iter();
     let unseen = ranked.filter(|g| g.weight > 0.0 && !names.contains(g.key));
-    let told = fact_line::fact_lines(request.ledger, unseen.clone(), &revoked, &root);
-    let told = lines_within_shares(told, template, &words, chars, request.company);
+    let lines = fact_line::fact_lines(request.ledger, &revoked, &root, &|text| {
+        words.has_message(text)
+    });
+    let lines = lines_within_shares(lines, template, &words, chars, request.company);
     let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
     let groups: Vec<WeighedName<'_>> = groups.copied().collect();
-    let mut passages = passage::passages(request.ledger, groups.iter().map(|g| Some(g.nth)), &root);
-    passages.retain(|p| !revoked.appears_in(p.excerpt.ordinal, &p.excerpt.text));
-
-    let (orders, offered) = told.into_iter().partition(|l| l.topic.may_instruct());
     let material = SummaryMaterial {
         request,
         template,
         root: &root,
+        revoked: &revoked,
+        words: &words,
         groups: &groups,
-        passages: &passages,
-        orders,
-        offered,
+        lines,
     };
     material.compose(chars)
 }
@@ -228,6 +227,8 @@ struct ViewWords {
     cut: String,
     /// The whole texts with their line breaks, which end a sentence too.
     unfolded: String,
+    /// How the texts begin.
+    openings: HashSet<String, foldhash::fast::FixedState>,
 }
 
 impl ViewWords {
@@ -236,15 +237,23 @@ impl ViewWords {
             let texts = texts.map(|text| clip(text, usize::MAX - 1));
             texts.collect::<Vec<_>>().join("\n")
         };
+        let whole = visible.whole.iter().copied();
+        let cut = visible.cut.iter().map(String::as_str);
         ViewWords {
             whole: joined(&mut visible.whole.iter().copied()),
             cut: joined(&mut visible.cut.iter().map(String::as_str)),
             unfolded: visible.whole.join("\n"),
+            openings: whole.chain(cut).map(|t| clip(t, OPENING)).collect(),
         }
     }
 
+    /// Whether a message stands there, whole or with its head.
+    fn has_message(&self, text: &str) -> bool {
+        self.openings.contains(&clip(text, OPENING))
+    }
+
     /// Whether what a line quotes stands there: a rule with all its words, since the last one may be all
-    /// that tells it from another; a request by its opening where texts are whole, else all of it.
+    /// that tells it from another; a request by its opening.
     fn has_quotation(&self, line: &FactLine) -> bool {
         let quotation = line.text.trim_matches('"');
         if line.topic == SectionTopic::Rules {
@@ -252,12 +261,7 @@ impl ViewWords {
             let texts = [&self.whole, &self.cut, &self.unfolded];
             return texts.iter().any(|text| has_sentence(text, rule));
         }
-        let shown = |text: &str, chars: usize| {
-            let words = clip(quotation, chars);
-            let words = words.trim_end_matches('…');
-            !words.is_empty() && text.contains(words)
-        };
-        shown(&self.whole, OPENING) || shown(&self.cut, usize::MAX - 1)
+        self.has_message(quotation)
     }
 }
 
@@ -288,6 +292,8 @@ fn lines_within_shares(
     company: SummaryNeighbours,
 ) -> Vec<FactLine> {
     let mut spent: std::collections::BTreeMap<SectionTopic, f64> = Default::default();
+    let mut whole = HashSet::new();
+    let released: HashSet<u32> = lines.iter().filter_map(|l| l.about).collect();
     lines
         .into_iter()
         .filter(|l| {
@@ -297,10 +303,12 @@ fn lines_within_shares(
             let spent = spent.entry(l.topic).or_default();
             *spent += l.text.chars().count() as f64 + 10.0;
             let least = match l.topic {
-                SectionTopic::Rules => RULES.min(chars * 0.4),
+                SectionTopic::Rules | SectionTopic::Goals => RULES.min(chars * 0.4),
                 _ => LINE.min(chars / 8.0),
             };
             *spent <= least.max(chars * fact_line::topic_share(l.topic, template, company))
         })
+        // What stands as a goal need not stand as a rule too, unless something releases it.
+        .filter(|l| !l.whole || whole.insert(l.ordinal) || released.contains(&l.ordinal))
         .collect()
 }

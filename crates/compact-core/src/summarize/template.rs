@@ -21,11 +21,10 @@ pub(super) enum SectionTopic {
     Made,
     Failures,
     Decisions,
+    Story,
     Files,
     Code,
     Steps,
-    Record,
-    Names,
 }
 
 impl SectionTopic {
@@ -39,11 +38,10 @@ impl SectionTopic {
             "made" => SectionTopic::Made,
             "failures" => SectionTopic::Failures,
             "decisions" => SectionTopic::Decisions,
+            "story" => SectionTopic::Story,
             "files" => SectionTopic::Files,
             "code" => SectionTopic::Code,
             "steps" => SectionTopic::Steps,
-            "record" => SectionTopic::Record,
-            "names" => SectionTopic::Names,
             _ => return None,
         })
     }

@@ -1,13 +1,13 @@
 //! Putting back what is missing: rules before the fence, everything else inside it, and nothing twice.
 //!
-//! An anchor that a line before it shows needs no line of its own. Stretches of one passage that touch
-//! become one, and what stands as a rule is not quoted again around a name.
+//! An anchor that a line before it shows needs no line of its own, and what stands as a rule is not quoted again
+//! around a name.
 
 use std::collections::HashSet;
 
 use super::{Anchor, AnchorSource, names_in};
 use crate::ledger::{Ledger, Voice, has_sentence};
-use crate::summarize::{self, NameContexts, Stretch, SummaryBody};
+use crate::summarize::{self, NameLines, SummaryBody};
 use crate::token::{Estimator, Units};
 
 pub(super) const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
@@ -37,14 +37,14 @@ pub fn repair(
         lines: Vec::new(),
         cost: around,
         names: HashSet::default(),
-        contexts: contexts(ledger, &missing),
+        places: NameLines::from_ledger(ledger),
         estimator,
     };
-    for (anchor, nth) in missing.iter().zip(0..) {
-        let Some(line) = account.line_for(anchor, nth) else {
+    for anchor in &missing {
+        let Some(line) = account.line_for(anchor) else {
             continue;
         };
-        if account.cost_with(&line) > room {
+        if account.cost + line.cost > room {
             break;
         }
         account.put(line);
@@ -68,39 +68,21 @@ fn surrounding_cost(summary: &SummaryBody, estimator: &dyn Estimator) -> Units {
     around.iter().map(|text| estimator.count_units(text)).sum()
 }
 
-/// Where each anchor that is a name stands, by its place among `anchors`.
-fn contexts<'l>(ledger: &'l Ledger, anchors: &[&Anchor]) -> NameContexts<'l> {
-    let names = anchors.iter().map(|anchor| match anchor.source {
-        AnchorSource::Rule { .. } | AnchorSource::FallenRule => None,
-        AnchorSource::Name { nth } => Some(nth),
-    });
-    NameContexts::from_names(ledger, names)
-}
-
 /// One line that is put back.
 struct RepairLine {
     /// Only the user's may stand as an instruction.
     voice: Voice,
-    ordinal: Option<u32>,
+    ordinal: u32,
     words: String,
-    /// What of the record it quotes.
-    stretch: Option<Stretch>,
     cost: Units,
 }
 
 impl RepairLine {
     fn text(&self) -> String {
-        match (self.ordinal, self.voice.may_instruct()) {
-            (None, _) => self.words.clone(),
-            (Some(n), true) => format!("[#{n}] \"{}\"", self.words),
-            (Some(n), false) => format!("[#{n}] {}", self.words),
+        match self.voice.may_instruct() {
+            true => format!("[#{}] \"{}\"", self.ordinal, self.words),
+            false => format!("[#{}] {}", self.ordinal, self.words),
         }
-    }
-
-    /// Whether this line quotes all that another does.
-    fn covers(&self, other: &RepairLine) -> bool {
-        let both = self.stretch.zip(other.stretch);
-        both.is_some_and(|(ours, theirs)| ours.join(theirs) == Some(ours))
     }
 }
 
@@ -110,54 +92,38 @@ struct RepairDraft<'l> {
     cost: Units,
     /// The names in the lines.
     names: HashSet<String, foldhash::fast::FixedState>,
-    contexts: NameContexts<'l>,
+    places: NameLines<'l>,
     estimator: &'l dyn Estimator,
 }
 
 impl RepairDraft<'_> {
-    /// The line that shows the n-th anchor; `None` when one does already.
-    fn line_for(&self, anchor: &Anchor, nth: usize) -> Option<RepairLine> {
+    /// The line that shows an anchor; `None` when one does already, or none can.
+    fn line_for(&self, anchor: &Anchor) -> Option<RepairLine> {
         match anchor.source {
             AnchorSource::Rule { ordinal } => {
                 let words = folded(&anchor.text);
                 let mut rules = self.rule_words().map(folded);
                 let is_told = rules.any(|rule| has_sentence(&rule, &words));
-                (!is_told).then(|| self.new_line(Voice::User, Some(ordinal), &anchor.text, None))
+                (!is_told).then(|| self.new_line(Voice::User, ordinal, &anchor.text))
             }
             AnchorSource::FallenRule => None,
             AnchorSource::Name { .. } if self.names.contains(&anchor.text) => None,
-            AnchorSource::Name { .. } => Some(match self.contexts.stretch(nth) {
-                Some(stretch) => self.quote(stretch),
-                None => self.new_line(Voice::Model, None, &anchor.text, None),
-            }),
+            AnchorSource::Name { nth } => {
+                let line = self.places.line_of(nth as usize)?;
+                let words = summarize::escape_line(&line.text);
+                let words = self.rule_words().fold(words, |words, rule| {
+                    words.replace(rule.trim_end_matches('…'), "…")
+                });
+                Some(self.new_line(Voice::Model, line.ordinal, &words))
+            }
         }
     }
 
-    /// A stretch together with those that it touches.
-    fn quote(&self, stretch: Stretch) -> RepairLine {
-        let told = self.lines.iter().filter_map(|line| line.stretch);
-        let whole = told.fold(stretch, |whole, told| whole.join(told).unwrap_or(whole));
-        let (ordinal, words) = self.contexts.stretch_words(whole);
-        let words = self
-            .rule_words()
-            .fold(summarize::escape_line(words), |words, rule| {
-                words.replace(rule.trim_end_matches('…'), "…")
-            });
-        self.new_line(Voice::Model, Some(ordinal), &words, Some(whole))
-    }
-
-    fn new_line(
-        &self,
-        voice: Voice,
-        ordinal: Option<u32>,
-        words: &str,
-        stretch: Option<Stretch>,
-    ) -> RepairLine {
+    fn new_line(&self, voice: Voice, ordinal: u32, words: &str) -> RepairLine {
         let mut line = RepairLine {
             voice,
             ordinal,
             words: summarize::escape_line(words),
-            stretch,
             cost: Units(self.estimator.units_per_token()),
         };
         line.cost += self.estimator.count_units(&line.text());
@@ -169,21 +135,12 @@ impl RepairDraft<'_> {
         rules.map(|line| line.words.as_str())
     }
 
-    /// What everything costs once a line is put.
-    fn cost_with(&self, line: &RepairLine) -> Units {
-        let covered = self.lines.iter().filter(|told| line.covers(told));
-        self.cost + line.cost - covered.map(|told| told.cost).sum()
-    }
-
-    /// Puts a line in the place of what it covers.
     fn put(&mut self, line: RepairLine) {
-        self.cost = self.cost_with(&line);
+        self.cost += line.cost;
         names_in(&line.words, |name| {
             self.names.insert(name.to_owned());
         });
-        let first = self.lines.iter().position(|told| line.covers(told));
-        self.lines.retain(|told| !line.covers(told));
-        self.lines.insert(first.unwrap_or(self.lines.len()), line);
+        self.lines.push(line);
     }
 }
 

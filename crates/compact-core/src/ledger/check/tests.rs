@@ -6,6 +6,7 @@ fn run(ordinal: u32, text: &str, outcome: ToolRunOutcome) -> ToolRun {
         text: text.into(),
         path: None,
         answer: None,
+        end: None,
         outcome,
     }
 }

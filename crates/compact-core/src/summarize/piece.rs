@@ -1,0 +1,107 @@
+//! Pieces: whole things that a summary may tell, each under the head that says whose or of what it is.
+//!
+//! A message of the user, a sentence of the model, a line of a tool's answer or of a change to a file: none is ever
+//! cut to make it fit beside another. A head is written once, over all its pieces; who opens one pays for it.
+
+use std::collections::HashMap;
+
+use super::select::ShownLevel;
+use super::template::SectionTopic;
+
+/// What pieces stand under: a message, a call, a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PieceHead {
+    pub topic: SectionTopic,
+    /// Where it stands in the session.
+    pub ordinal: u32,
+    /// What is written once before its pieces.
+    pub label: String,
+    pub form: HeadForm,
+}
+
+/// How the pieces of a head are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadForm {
+    /// A bullet of its own.
+    Bullet,
+    /// Behind the label, one after the other.
+    Running,
+    /// The first behind the label, the others on lines below.
+    Log,
+    /// Each on a line below the label.
+    Lines,
+}
+
+/// One whole thing.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Piece {
+    /// Its head, as an index.
+    pub head: usize,
+    pub ordinal: u32,
+    /// Its place among the pieces of its head.
+    pub place: u32,
+    pub text: String,
+    /// What it is worth by itself, next to the chance that a name is needed.
+    pub worth: f64,
+    /// How much it tells of the names in it: a sentence or a signature more than any line that holds them.
+    pub tells: f64,
+    /// How well it shows the names in it.
+    pub shows: ShownLevel,
+    /// The rule that the words release: they stand behind it.
+    pub about: Option<u32>,
+}
+
+/// Heads and their pieces.
+#[derive(Debug, Default)]
+pub(super) struct PieceTable {
+    pub heads: Vec<PieceHead>,
+    pub pieces: Vec<Piece>,
+    named: HashMap<(SectionTopic, String), usize, foldhash::fast::FixedState>,
+}
+
+/// Characters that the pointer and the marks of a head take, and those of a piece.
+const POINTER: usize = 8;
+const JOINT: usize = 2;
+
+impl PieceTable {
+    /// A new head.
+    pub(super) fn open(&mut self, head: PieceHead) -> usize {
+        self.heads.push(head);
+        self.heads.len() - 1
+    }
+
+    /// The head of this name, opened by the first who asks for it.
+    pub(super) fn open_named(&mut self, name: &str, head: PieceHead) -> usize {
+        let key = (head.topic, name.to_owned());
+        match self.named.get(&key) {
+            Some(known) => *known,
+            None => {
+                let at = self.open(head);
+                self.named.insert(key, at);
+                at
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, piece: Piece) {
+        self.pieces.push(piece);
+    }
+
+    pub(super) fn topic_of(&self, piece: &Piece) -> Option<SectionTopic> {
+        self.heads.get(piece.head).map(|head| head.topic)
+    }
+
+    /// Characters that a head takes by itself.
+    pub(super) fn head_cost(&self, head: usize) -> usize {
+        self.heads
+            .get(head)
+            .map_or(0, |head| head.label.chars().count() + POINTER)
+    }
+}
+
+impl Piece {
+    /// Characters that it takes under an open head.
+    pub(super) fn cost(&self) -> usize {
+        self.text.chars().count() + JOINT
+    }
+}

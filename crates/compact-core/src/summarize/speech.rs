@@ -1,0 +1,288 @@
+//! What was said, as pieces of the story: the user's messages whole, the model's replies in whole sentences.
+//!
+//! A message that was said word for word before adds nothing, and neither does a reply that only announces what the
+//! next call shows. Sentences that decide, find a cause or report what is finished are worth more than others, and
+//! the last reply before the user speaks again more than what was said on the way.
+
+use std::collections::HashSet;
+
+use super::layout::ends_sentence;
+use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::revoke::RevokedRules;
+use super::select::ShownLevel;
+use super::template::{SectionTopic, StyleTemplate};
+use crate::cue_list::PhraseList;
+use crate::ledger::{Fact, Ledger, Voice, clip, is_completion, is_decision};
+
+static ANNOUNCEMENT: PhraseList =
+    PhraseList::at_start(include_str!("../../templates/cues/announcement.txt"));
+
+/// What sentences of the model are worth: in the last reply before the user speaks, and in others.
+const CLOSING: f64 = 0.30;
+const PASSING: f64 = 0.18;
+/// How many times that, where a sentence decides or gives a cause, or says what is finished.
+const CONCLUDES: f64 = 1.7;
+const FINISHES: f64 = 1.3;
+/// Of that, for lines of code, and for what only announces a call.
+const CODE: f64 = 0.4;
+const ANNOUNCES: f64 = 0.1;
+
+/// A message as the story tells it.
+pub(super) struct SaidMessage<'l> {
+    pub fact: &'l Fact,
+    /// Its words without those that no longer hold.
+    pub text: String,
+}
+
+/// The user's messages, each text once, where it was said last.
+pub(super) fn user_messages<'l>(
+    ledger: &'l Ledger,
+    revoked: &RevokedRules<'_>,
+) -> Vec<SaidMessage<'l>> {
+    let mut seen: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
+    let requests = ledger.facts.requests.iter().rev();
+    let mut said: Vec<SaidMessage<'l>> = requests
+        .filter(|fact| seen.insert(clip(&fact.text, usize::MAX - 1).to_lowercase()))
+        .map(|fact| SaidMessage {
+            fact,
+            text: revoked.strip_revoked(fact.ordinal, &fact.text),
+        })
+        .filter(|said| said.text.chars().any(char::is_alphanumeric))
+        .collect();
+    said.reverse();
+    said
+}
+
+/// Adds a message of the user of at most so many characters; returns its piece.
+pub(super) fn push_message(table: &mut PieceTable, said: &SaidMessage<'_>, most: usize) -> usize {
+    let head = table.open(PieceHead {
+        topic: SectionTopic::Story,
+        ordinal: said.fact.ordinal,
+        label: "user: ".to_owned(),
+        form: HeadForm::Running,
+    });
+    let text = shorten_message(&said.text, most);
+    table.push(Piece {
+        head,
+        ordinal: said.fact.ordinal,
+        place: 0,
+        text,
+        worth: 1.0,
+        tells: 1.0,
+        shows: ShownLevel::InContext,
+        about: None,
+    });
+    table.pieces.len() - 1
+}
+
+/// The head of a message that is too long, at the end of a line or word, with how much there is of it.
+fn shorten_message(text: &str, most: usize) -> String {
+    let total = text.chars().count();
+    if total <= most + most / 8 + 40 {
+        return text.to_owned();
+    }
+    let end = text
+        .char_indices()
+        .nth(most)
+        .map_or(text.len(), |(at, _)| at);
+    let head = text.get(..end).unwrap_or(text);
+    let at = head.rfind(['\n', ' ']).unwrap_or(head.len());
+    let head = head.get(..at).unwrap_or(head).trim_end();
+    let left = total - head.chars().count();
+    format!("{head} […{left} more characters]")
+}
+
+/// Adds the model's sentences. What stands whole elsewhere in the view is left out by `is_shown`.
+pub(super) fn push_replies(
+    table: &mut PieceTable,
+    ledger: &Ledger,
+    template: &StyleTemplate,
+    is_shown: &dyn Fn(&str) -> bool,
+) {
+    let mut seen: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
+    let replies = &ledger.facts.replies;
+    for (nth, fact) in replies.iter().enumerate().rev() {
+        if is_shown(&fact.text) {
+            continue;
+        }
+        let next = replies.get(nth + 1).map_or(u32::MAX, |next| next.ordinal);
+        let answered = closes_turn(ledger, fact.ordinal, next);
+        let worth = match answered {
+            true => CLOSING,
+            false => PASSING,
+        } * template.weight(Voice::Model);
+        let head = table.open(PieceHead {
+            topic: SectionTopic::Story,
+            ordinal: fact.ordinal,
+            label: "agent: ".to_owned(),
+            form: HeadForm::Running,
+        });
+        for (passage, place) in passages(&fact.text).into_iter().zip(0..) {
+            if !seen.insert(passage.text.to_lowercase()) {
+                continue;
+            }
+            table.push(Piece {
+                head,
+                ordinal: fact.ordinal,
+                place,
+                worth: worth * passage.factor(),
+                text: passage.text,
+                tells: 1.0,
+                shows: ShownLevel::InContext,
+                about: None,
+            });
+        }
+    }
+}
+
+/// Whether the user speaks between a reply and the next one, or nobody does.
+fn closes_turn(ledger: &Ledger, ordinal: u32, next: u32) -> bool {
+    let requests = &ledger.facts.requests;
+    let at = requests.partition_point(|f| f.ordinal <= ordinal);
+    next == u32::MAX || requests.get(at).is_some_and(|f| f.ordinal < next)
+}
+
+/// A passage of a reply that makes sense by itself.
+struct ReplyPassage {
+    text: String,
+    kind: PassageForm,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PassageForm {
+    Prose,
+    Code,
+}
+
+impl ReplyPassage {
+    /// How much more or less it is worth than others.
+    fn factor(&self) -> f64 {
+        let sentences = || split_running(&self.text).into_iter();
+        if self.kind == PassageForm::Code {
+            CODE
+        } else if sentences().any(is_decision) {
+            CONCLUDES
+        } else if sentences().all(|s| ANNOUNCEMENT.is_in(s)) {
+            ANNOUNCES
+        } else if sentences().any(is_completion) {
+            FINISHES
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Characters below which what follows is told together with a passage, and the most that so come together.
+const SHORT: usize = 60;
+const LONG: usize = 240;
+
+/// Sentences of running text and items of lists; short ones, and a line that leads to what follows, stand with
+/// what comes next.
+fn passages(text: &str) -> Vec<ReplyPassage> {
+    let mut out: Vec<ReplyPassage> = Vec::new();
+    let mut fenced = false;
+    let mut leading: Option<String> = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("```") {
+            fenced = !fenced;
+            continue;
+        }
+        if line.chars().filter(|c| c.is_alphanumeric()).count() < 2 {
+            continue;
+        }
+        if fenced {
+            add_passage(&mut out, line, PassageForm::Code, false);
+            continue;
+        }
+        let plain = line.replace("**", "");
+        let plain = strip_bullet(plain.trim_start_matches(['#', '>', ' ']));
+        if leads(line, plain) {
+            let above = leading.take().map(|above| format!("{above} – "));
+            let plain = plain.trim_end_matches(':');
+            leading = Some(format!("{}{plain}", above.unwrap_or_default()));
+            continue;
+        }
+        for sentence in split_running(plain) {
+            match leading.take() {
+                Some(lead) if !ANNOUNCEMENT.is_in(&lead) => {
+                    let text = format!("{lead}: {sentence}");
+                    add_passage(&mut out, &text, PassageForm::Prose, true);
+                }
+                _ => add_passage(&mut out, sentence, PassageForm::Prose, false),
+            }
+        }
+    }
+    out
+}
+
+/// Adds a sentence or line to the passage before it while that is short, unless a new matter begins.
+fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, begins: bool) {
+    let length = text.chars().count();
+    if let Some(above) = out.last_mut() {
+        let known = above.text.chars().count();
+        let joins = above.kind == kind && !begins && known + length <= LONG;
+        if joins && (known < SHORT || length < SHORT / 2) {
+            above.text.push_str(match ends_sentence(&above.text) {
+                true => " ",
+                false => "; ",
+            });
+            above.text.push_str(text);
+            return;
+        }
+    }
+    out.push(ReplyPassage {
+        text: text.to_owned(),
+        kind,
+    });
+}
+
+/// Characters up to which a line that ends in a colon is told together with what it announces, and up to which a line
+/// in bold letters is a heading.
+const LEADING: usize = 120;
+const TITLE: usize = 60;
+
+/// Whether a line is a heading, or announces what follows.
+fn leads(line: &str, plain: &str) -> bool {
+    let is_title = line.starts_with("**") && line.ends_with("**") && plain.len() < TITLE;
+    line.starts_with('#') || is_title || (plain.ends_with(':') && plain.len() < LEADING)
+}
+
+fn strip_bullet(line: &str) -> &str {
+    let line = line
+        .strip_prefix("- ")
+        .or_else(|| line.strip_prefix("* "))
+        .or_else(|| line.strip_prefix("• "))
+        .unwrap_or(line);
+    line.trim()
+}
+
+/// A line up to so many bytes stays one sentence.
+const SHORT_LINE: usize = 100;
+
+/// Sentences of running text: they end at a full stop, and the next begins with a capital, a number or a mark.
+fn split_running(line: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = line;
+    while rest.len() > SHORT_LINE {
+        let end = rest
+            .match_indices(['.', '!', '?'])
+            .map(|(at, mark)| at + mark.len())
+            .find(|end| {
+                let tail = rest.get(*end..).unwrap_or("");
+                let next = tail.trim_start().chars().next();
+                tail.starts_with(' ')
+                    && *end >= 24
+                    && next.is_some_and(|c| !c.is_lowercase() && !c.is_whitespace())
+            });
+        let Some((sentence, tail)) = end.and_then(|end| rest.split_at_checked(end)) else {
+            break;
+        };
+        out.push(sentence.trim());
+        rest = tail.trim_start();
+    }
+    if !rest.is_empty() {
+        out.push(rest);
+    }
+    out
+}
