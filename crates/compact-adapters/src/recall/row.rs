@@ -1,10 +1,11 @@
 //! What every database stores alike: names of closed sets, and texts compressed.
 
+use std::cell::RefCell;
 use std::io;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use zstd::bulk::Decompressor;
+use zstd::bulk::{Compressor, Decompressor};
 
 /// A frame that claims more is read piece by piece.
 const MAX_TEXT: u64 = 64 << 20;
@@ -12,8 +13,19 @@ const MAX_TEXT: u64 = 64 << 20;
 /// Fast rather than small: texts are read one by one and often.
 const LEVEL: i32 = 3;
 
+thread_local! {
+    /// Making one takes longer than compressing a short text with it.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
+
 pub(super) fn compress_text(text: &str) -> io::Result<Vec<u8>> {
-    zstd::bulk::compress(text.as_bytes(), LEVEL)
+    COMPRESSOR.with_borrow_mut(|made| {
+        let compressor = match made {
+            Some(compressor) => compressor,
+            None => made.insert(Compressor::new(LEVEL)?),
+        };
+        compressor.compress(text.as_bytes())
+    })
 }
 
 /// Decompresses a text, in one piece if the frame records its length, as ours do.
