@@ -9,6 +9,7 @@
 their results, protected messages stay as they are, and a summary stands for what was left out.
 """
 
+from . import _native
 from .adapters import (
     FileStorage,
     MemoryStorage,
@@ -44,8 +45,11 @@ from .manager import CompactManager, Prepared
 from .message import Message, Role
 from .policy import CompactPolicy
 from .receipt import Decision, Hit, Memory, Receipt
-from .summarizer import Summarizer
+from .summarizer import MessagesToSummarize, Summarizer
 from .wire import Account, Codec, Violation, account, validate
+
+#: The version of the package.
+__version__: str = _native.VERSION
 
 __all__ = [
     "Account",
@@ -68,6 +72,7 @@ __all__ = [
     "Memory",
     "MemoryStorage",
     "Message",
+    "MessagesToSummarize",
     "NativeEstimator",
     "NativeStorage",
     "NoopEstimator",

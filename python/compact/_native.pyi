@@ -21,6 +21,8 @@ __all__ = [
     "validate_body",
 ]
 
+VERSION: str
+
 _Answer = tuple[list[int | str], str | None, str, str | None, str]
 
 @final
@@ -44,7 +46,7 @@ class Engine:
         emit: Callable[[str], None],
         before_record: Callable[[str, str], None],
         estimator: tuple[str, Callable[[str], int]] | None = None,
-        summarizer: tuple[str, Callable[[str, str, int], str]] | None = None,
+        summarizer: tuple[str, Callable[..., str]] | None = None,
         redact: Callable[[str], str] | None = None,
         objects: Any = None,
         max_sessions: int = 256,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _native
+from . import _native, wire
 from .adapters.custom import ObjectStorage, StorageAdapter
 from .adapters.fs import FileStorage, NativeStorage
 from .adapters.s3 import S3Storage
@@ -51,22 +51,25 @@ class CompactConfig:
     format: str | None = None
     #: How many sessions are kept in memory; others are continued from their history.
     max_sessions: int = 256
-    #: Further sections of the configuration file: ``redaction``, ``summarizer``, ``estimator``, …
+    #: Further sections of the configuration file: ``redaction``, ``summarizer``, ``embeddings``, …
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        window = self.max_context_tokens
-        if isinstance(window, int) and window <= 0:
-            raise ConfigError(f"max_context_tokens is {window}: give the model's window, or None")
-        for name, kinds, methods in _ARGUMENT_KINDS:
+        for name, kinds, methods, wanted in _ARGUMENT_KINDS:
             value = getattr(self, name)
-            does = any(all(callable(getattr(value, m, None)) for m in some) for some in methods)
-            if value is not None and not isinstance(value, kinds) and not does:
-                wanted = [kind.__name__ for kind in kinds]
-                wanted += [f"object with {' and '.join(some)}" for some in methods]
-                raise ConfigError(f"{name} is {value!r}: give {' or '.join(wanted)}")
+            is_instance = isinstance(value, kinds) and not isinstance(value, bool)
+            does = not isinstance(value, type) and _has_methods(value, methods)
+            if value is not None and not is_instance and not does:
+                raise ConfigError(f"{name} is {value!r}: give {wanted}")
         if self.redact is not None and not callable(self.redact):
-            raise ConfigError(f"redact is {self.redact!r}: give a function of a Message")
+            raise ConfigError(f"redact is {self.redact!r}: give a function that takes and returns a Message")
+        for name in ("max_context_tokens", "max_sessions"):
+            number = getattr(self, name)
+            if number is not None and number <= 0:
+                raise ConfigError(f"{name} is {number}: give a number above 0")
+        if self.format is not None and self.format not in wire.FORMATS:
+            raise ConfigError(f"format is {self.format!r}: give one of {', '.join(wire.FORMATS)}")
+        _check_sections(self.settings)
 
     @classmethod
     def load(
@@ -76,7 +79,7 @@ class CompactConfig:
         env: Mapping[str, str] | None = None,
         **overrides: Any,
     ) -> CompactConfig:
-        """Loads a YAML or JSON file; ``COMPACT_*`` variables override it, and arguments override both.
+        """Loads a YAML, JSON or TOML file; ``COMPACT_*`` variables override it, and arguments override both.
 
         With a path, only that file is read. Without one, the user's own file is read first, then the file
         that ``COMPACT_CONFIG`` names or ``./compact.yaml``. ``./compact.yaml`` may come with a repository:
@@ -90,8 +93,17 @@ class CompactConfig:
             warnings.warn(note, stacklevel=2)
         return cls(**{**_constructor_arguments(json.loads(text)), **overrides})
 
+    def _check_window(self) -> None:
+        window, buffer = self.max_context_tokens, self.policy.hard_cap_buffer
+        if window is not None and window <= buffer:
+            raise ConfigError(
+                f"max_context_tokens is {window}, and policy.hard_cap_buffer reserves {buffer} of them: "
+                "give the model's whole window, or a smaller buffer"
+            )
+
     def engine_settings(self) -> dict[str, Any]:
         """Returns the configuration as the engine reads it."""
+        self._check_window()
         settings: dict[str, Any] = dict(self.settings)
         settings["model"] = self.model or None
         settings["max_context_tokens"] = self.max_context_tokens
@@ -106,21 +118,69 @@ class CompactConfig:
         return settings
 
 
-#: The classes that each argument may have, or the methods that an object may have instead.
-_ARGUMENT_KINDS: tuple[tuple[str, tuple[type, ...], tuple[tuple[str, ...], ...]], ...] = (
-    ("max_context_tokens", (int,), ()),
-    ("policy", (CompactPolicy,), ()),
-    ("settings", (Mapping,), ()),
-    ("max_sessions", (int,), ()),
-    ("token_estimator", (NativeEstimator,), (("estimate",),)),
+_Methods = tuple[tuple[str, ...], ...]
+
+#: The classes that each argument may have, the methods that an object may have instead, and both in words.
+_ARGUMENT_KINDS: tuple[tuple[str, tuple[type, ...], _Methods, str], ...] = (
+    ("model", (str,), (), "the model's name as text"),
+    ("max_context_tokens", (int,), (), "the model's window as an int, or None"),
+    ("policy", (CompactPolicy,), (), "a CompactPolicy(...)"),
+    ("settings", (Mapping,), (), "a dict of sections"),
+    ("max_sessions", (int,), (), "an int"),
+    ("format", (str,), (), "the name of a format"),
+    (
+        "token_estimator",
+        (NativeEstimator,),
+        (("estimate",),),
+        "TiktokenEstimator(), or an object with a method estimate(messages, model)",
+    ),
     (
         "storage",
         (NativeStorage,),
         (("save_transcript", "save_summary", "save_event"), ("put", "get", "names")),
+        "FileStorage(path) or another store, or an object with the methods of StorageAdapter or ObjectStorage",
     ),
-    ("exporter", (), (("emit",),)),
-    ("summarizer", (), (("summarize",),)),
+    (
+        "exporter",
+        (),
+        (("emit",),),
+        "ConsoleExporter(), CallbackExporter(function), or an object with a method emit(event)",
+    ),
+    (
+        "summarizer",
+        (),
+        (("summarize",),),
+        "an object with a method summarize(messages, style, keep_keys)",
+    ),
 )
+
+#: Sections of a configuration file that are arguments here.
+_ARGUMENTS_OF_SECTIONS = {
+    "model": "model=",
+    "max_context_tokens": "max_context_tokens=",
+    "policy": "policy=CompactPolicy(...)",
+    "profile": "policy=CompactPolicy(...), or load a file with CompactConfig.load(path)",
+    "storage": "storage=",
+    "telemetry": "exporter=",
+}
+
+
+def _has_methods(value: Any, methods: _Methods) -> bool:
+    return any(all(callable(getattr(value, name, None)) for name in names) for names in methods)
+
+
+def _check_sections(settings: Mapping[str, Any]) -> None:
+    """Refuses sections that would be ignored."""
+    for name in settings:
+        if name in _ARGUMENTS_OF_SECTIONS:
+            raise ConfigError(
+                f"settings[{name!r}] would be ignored: pass {_ARGUMENTS_OF_SECTIONS[name]} instead"
+            )
+    known = json.loads(_native.load_config(None, [], False)[0]) if settings else {}
+    for name in settings:
+        if name not in known:
+            sections = ", ".join(sorted(known.keys() - _ARGUMENTS_OF_SECTIONS.keys()))
+            raise ConfigError(f"settings has no section {name!r}: give one of {sections}")
 
 
 def _constructor_arguments(loaded: dict[str, Any]) -> dict[str, Any]:

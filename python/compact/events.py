@@ -35,6 +35,7 @@ class Dispatcher:
         self._waiting: deque[dict[str, Any]] = deque()
         self._moved = threading.Condition()
         self._busy = False
+        self._is_closed = False
         self._thread: threading.Thread | None = None
         if receivers:
             _ALIVE.add(self)
@@ -49,7 +50,7 @@ class Dispatcher:
         if not self.receivers:
             return
         with self._moved:
-            if len(self._waiting) >= CAPACITY:
+            if self._is_closed or len(self._waiting) >= CAPACITY:
                 self.dropped += 1
                 return
             self._waiting.append(event)
@@ -62,6 +63,12 @@ class Dispatcher:
         with self._moved:
             return self._moved.wait_for(lambda: not self._waiting and not self._busy, timeout)
 
+    def close(self) -> None:
+        """Ends the thread once it has delivered what waits; later events are dropped."""
+        with self._moved:
+            self._is_closed = True
+            self._moved.notify_all()
+
     def _start_thread(self) -> None:
         worker = threading.Thread(target=_deliver_events, args=(weakref.ref(self),), name="compact-events")
         worker.daemon = True
@@ -73,10 +80,15 @@ class Dispatcher:
             self._busy = False
             self._moved.notify_all()
             # The timeout lets the garbage collector take a dispatcher that nobody holds any more.
-            if not self._moved.wait_for(lambda: bool(self._waiting), timeout=0.5):
+            if not self._moved.wait_for(lambda: bool(self._waiting) or self._is_closed, timeout=0.5):
+                return None
+            if not self._waiting:
                 return None
             self._busy = True
             return self._waiting.popleft()
+
+    def _is_finished(self) -> bool:
+        return self._is_closed and not self._waiting
 
     def _deliver(self, event: dict[str, Any]) -> None:
         for receiver in self.receivers:
@@ -92,6 +104,8 @@ def _deliver_events(reference: weakref.ref[Dispatcher]) -> None:
         event = dispatcher._next_event()
         if event is not None:
             dispatcher._deliver(event)
+        elif dispatcher._is_finished():
+            return
         del dispatcher
 
 

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,13 @@ _PARENT_ENGINES: list[Any] = []
 class Prepared:
     """The messages to send, and the decision behind them."""
 
-    messages: list[Any]
+    #: Not in the ``repr``, like everything that was said.
+    messages: list[Any] = field(repr=False)
     decision: Decision
     #: The receipt, if this call compacted.
     receipt: Receipt | None
     #: The new system prompt, if the summary was put into it.
-    system: Any = None
+    system: Any = field(default=None, repr=False)
     #: The session's name: the one that was given, or the one that the engine gave it.
     session_id: str = ""
 
@@ -55,7 +56,8 @@ class CompactManager:
     """Keeps any number of sessions inside their window.
 
     It is safe to use from several threads; calls for one session run one at a time. After a fork, the
-    child's manager starts over from the histories that it is passed.
+    child's manager starts over from the histories that it is passed. Use it in a ``with`` block, or call
+    :meth:`close`, to be sure that every event was delivered; at the end of the program this happens by itself.
     """
 
     def __init__(self, cfg: CompactConfig) -> None:
@@ -64,7 +66,20 @@ class CompactManager:
         self.config = cfg
         self._codec = Codec(cfg.format)
         self._lock = threading.Lock()
+        self._is_closed = False
         self._start_engine()
+
+    def __repr__(self) -> str:
+        cfg = self.config
+        if self._is_closed:
+            return f"<CompactManager of {cfg.model or 'any model'}, closed>"
+        return f"<CompactManager of {cfg.model or 'any model'}, window {self.window:,}, storage {cfg.storage!r}>"
+
+    def __enter__(self) -> CompactManager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # What to send.
 
@@ -122,6 +137,8 @@ class CompactManager:
         With a ``note`` it compacts as :meth:`manual_compact` does. ``more`` holds further members of the
         request body that decide which rules apply, such as ``thinking``.
         """
+        if note is not None and not isinstance(note, str):
+            raise TypeError(f"note must be a text, found {type(note).__name__}")
         encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
         arguments = (session_id, *encoded.arguments())
         engine = self._engine()
@@ -315,9 +332,29 @@ class CompactManager:
         done = self._events.flush(timeout)
         return bool(flush(timeout)) and done if callable(flush) else done
 
+    def close(self) -> None:
+        """Delivers the events that wait and releases the stores; later calls raise ``CompactError``.
+
+        Closing twice is harmless. What is archived stays.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.flush()
+        self._events.close()
+        del self._native
+        self._encoded.clear()
+        self._new_messages.clear()
+
     def emit(self, event: Mapping[str, Any]) -> None:
         """Hands an event of an integration to the exporters."""
         self._events.put(dict(event))
+
+    def _put_event(self, text: str) -> None:
+        """Takes an event of the engine; why a model was replaced is logged too, for those without exporters."""
+        if '"compact.fallback"' in text:
+            _log_fallback(json.loads(text))
+        self._events.put_json(text)
 
     # Internals.
 
@@ -331,7 +368,7 @@ class CompactManager:
         self._events = Dispatcher(_event_receivers(cfg))
         self._native = _native.Engine(
             wire.dumps(cfg.engine_settings()),
-            self._events.put_json,
+            self._put_event,
             self._before_record,
             self._estimator_callback(),
             self._summarizer_callback(),
@@ -341,6 +378,8 @@ class CompactManager:
         )
 
     def _engine(self) -> _native.Engine:
+        if self._is_closed:
+            raise CompactError("the manager is closed: make a new one with the same configuration")
         if self._process != os.getpid():
             # The parent's threads do not exist here, so a lock that one of them held is never released.
             self._lock = threading.Lock()
@@ -525,12 +564,11 @@ class CompactManager:
 
         return (f"python:{name}", count)
 
-    def _summarizer_callback(self) -> tuple[str, Callable[[str, str, int], str]] | None:
+    def _summarizer_callback(self) -> tuple[str, Callable[..., str]] | None:
         theirs = self.config.summarizer
         if theirs is None:
             return None
-        policy = self.config.policy
-        callback = summarizer_callback(theirs, policy.strategy, [policy.protected_flag])
+        callback = summarizer_callback(theirs, [self.config.policy.protected_flag])
         return (f"python:{type(theirs).__name__}", callback)
 
 
@@ -541,6 +579,13 @@ def _uncompacted(
     if all(a is b for a, b in zip(messages, bare, strict=True)):
         return None
     return Prepared(bare, Decision("unknown", str(error), 0.0, 0, 0), None)
+
+
+def _log_fallback(event: Mapping[str, Any]) -> None:
+    name = event.get("summarizer") or event.get("embedder") or ""
+    # What a summarizer of the user's raised was logged with its traceback.
+    if not name.startswith("python:"):
+        logger.warning("session %s: %s failed: %s", event.get("session_id"), name, event.get("reason"))
 
 
 def _event_receivers(cfg: CompactConfig) -> list[EventReceiver]:

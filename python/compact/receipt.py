@@ -112,16 +112,17 @@ class Hit:
     role: str
     created_at: str
     score: float
-    snippet: str
+    #: The words around what was found; not in the ``repr``.
+    snippet: str = field(repr=False)
     #: How many entries the session has, and how many lines the message.
     session_entries: int = 0
     lines: int = 0
     #: When it was said, where the transcript says so.
     said_at: str | None = None
     #: Where in the message the matches are: ``line`` and ``text`` of each.
-    windows: list[dict[str, Any]] = field(default_factory=list)
+    windows: list[dict[str, Any]] = field(default_factory=list, repr=False)
     #: The call of a result, or the result of a call: ``pointer``, ``ordinal``, ``role``, ``excerpt``.
-    partner: dict[str, Any] | None = None
+    partner: dict[str, Any] | None = field(default=None, repr=False)
     #: Words of the question that the message does not hold.
     missing_words: list[str] = field(default_factory=list)
 
@@ -133,10 +134,10 @@ class Memory:
     session_id: str
     receipt_id: str
     summary_version: int
-    pinned: list[dict[str, Any]]
-    ledger: dict[str, Any]
-    summary: str
-    recent: list[dict[str, Any]]
+    pinned: list[dict[str, Any]] = field(repr=False)
+    ledger: dict[str, Any] = field(repr=False)
+    summary: str = field(repr=False)
+    recent: list[dict[str, Any]] = field(repr=False)
 
     def __str__(self) -> str:
         parts = [f"What I remember now (summary v{self.summary_version}):", self.summary.strip()]

@@ -19,6 +19,7 @@ from . import _native
 from .wire import dumps
 
 __all__ = [
+    "TRACKING_DISABLED",
     "ContextPressureError",
     "ContextUsage",
     "SessionRun",
@@ -31,28 +32,73 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 
+#: The ``input_tokens`` of a usage that is not tracked.
+TRACKING_DISABLED = -1
+
+
 @dataclass
 class ContextUsage:
-    """The tokens of the last request; ``input_tokens`` is ``-1`` if the SDK reports none."""
+    """The tokens of the current context. Tokens read from a cache are counted and never part of the pressure.
+
+    A :class:`SessionRunner` sets the numbers to those of the last request, which is the whole context. Where a
+    report covers one turn only, :meth:`add_turn` adds it to the totals.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
 
+    def add_turn(self, *, input_tokens: int, output_tokens: int, cache_read_tokens: int = 0) -> None:
+        """Adds the tokens of one turn; numbers below zero count as zero. Does nothing while tracking is off."""
+        if not self.is_tracking_enabled():
+            return
+        self.input_tokens += max(0, input_tokens)
+        self.output_tokens += max(0, output_tokens)
+        self.cache_read_tokens += max(0, cache_read_tokens)
+
+    def reset(self) -> None:
+        """Counts from zero, for a new context; tracking that is off stays off."""
+        self.input_tokens = 0 if self.is_tracking_enabled() else TRACKING_DISABLED
+        self.output_tokens = self.cache_read_tokens = 0
+
+    def disable_tracking(self) -> None:
+        """Turns tracking off: the pressure is zero from now on."""
+        self.input_tokens = TRACKING_DISABLED
+
+    def is_tracking_enabled(self) -> bool:
+        """Returns whether usage is tracked."""
+        return self.input_tokens != TRACKING_DISABLED
+
     def pressure_ratio(self, limit: int = 200_000) -> float:
         """Returns the share of ``limit`` tokens that is used; 0 without a limit or without usage."""
-        if limit <= 0 or self.input_tokens < 0:
+        if limit <= 0 or not self.is_tracking_enabled():
             return 0.0
-        return (self.input_tokens + self.output_tokens) / limit
+        return (max(0, self.input_tokens) + max(0, self.output_tokens)) / limit
 
 
 class ContextPressureError(Exception):
     """Raised when the context reaches the threshold and a checkpoint is due."""
 
-    def __init__(self, session_id: str, usage: ContextUsage) -> None:
-        super().__init__(f"Context pressure: {usage.pressure_ratio():.1%}")
+    def __init__(self, session_id: str, usage: ContextUsage, limit: int = 200_000) -> None:
         self.session_id = session_id
         self.usage = usage
+        self.pressure_ratio = usage.pressure_ratio(limit)
+        super().__init__(f"Context pressure: {self.pressure_ratio:.1%}")
+
+    @property
+    def input_tokens(self) -> int:
+        """The input tokens of the context."""
+        return self.usage.input_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """The output tokens of the context."""
+        return self.usage.output_tokens
+
+    @property
+    def cache_read_tokens(self) -> int:
+        """The tokens that were read from a cache."""
+        return self.usage.cache_read_tokens
 
 
 def checkpoint_request() -> str:
@@ -88,7 +134,8 @@ class SessionRunner:
 
     ``client`` makes a client like ``ClaudeSDKClient``: an async context manager with ``query``,
     ``receive_response`` and ``interrupt``. ``on_message`` is called with every message of the task, except
-    those of checkpoints. ``context_restart_threshold`` is a share of ``context_limit`` tokens.
+    those of checkpoints. ``context_restart_threshold`` is a share of ``context_limit`` tokens; above 1 a session is
+    never restarted.
     """
 
     def __init__(
@@ -130,7 +177,7 @@ class SessionRunner:
                         "Session %s: context restart #%d at %.1f%%",
                         pressure.session_id,
                         run.continuation_count,
-                        100 * pressure.usage.pressure_ratio(self.context_limit),
+                        100 * pressure.pressure_ratio,
                     )
             # Our own prompts are left out, or the next checkpoint would quote them as the user's words.
             session = _SessionLog([])
@@ -152,12 +199,13 @@ class SessionRunner:
             logger.warning(
                 "Session %s: SDK did not provide token usage, context tracking disabled", session.id
             )
-            session.usage.input_tokens = -1
+            session.usage.disable_tracking()
         if self._is_full(session.usage):
-            raise ContextPressureError(session.id, session.usage)
+            raise ContextPressureError(session.id, session.usage, self.context_limit)
 
     def _is_full(self, usage: ContextUsage) -> bool:
-        return usage.pressure_ratio(self.context_limit) >= self.context_restart_threshold
+        threshold = self.context_restart_threshold
+        return threshold <= 1 and usage.pressure_ratio(self.context_limit) >= threshold
 
     async def _get_checkpoint(self, client: Any) -> str | None:
         """Asks the full session for a checkpoint; ``None`` if it fails or takes too long."""

@@ -30,6 +30,9 @@ _MEMBERS = {
     "gemini": ("contents", "systemInstruction"),
 }
 
+#: The formats that a provider's messages may have.
+FORMATS = tuple(_MEMBERS)
+
 
 #: Members of a message that only Compact reads. They are never sent to a provider.
 _OWN_MEMBERS = ("meta", "protected")

@@ -7,25 +7,27 @@ import random
 import runpy
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+from agents import Agent, FunctionTool, RunConfig, Runner, SQLiteSession, function_tool, handoff
 from agents.memory import Session
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from agents.tracing import set_trace_processors, set_tracing_disabled
 from agents.usage import Usage
 from openai.types.responses import ResponseReasoningItem
+from pydantic import BaseModel, Field
 
 import compact
 from compact import CallbackExporter, CompactManager, CompactPolicy, InsufficientBudget
 from compact.hooks import (
-    RESPONSES,
     CompactRunHooks,
     CompactSession,
     CompactTracing,
     compact_filter,
     middleware,
 )
+from compact.session import RESPONSES
 
 from .conftest import chat, config
 
@@ -124,6 +126,39 @@ def prefixes_are_stable(sent: list[list[Any]]) -> int:
 @pytest.fixture(autouse=True)
 def untraced():
     set_tracing_disabled(True)
+
+
+async def test_whatever_is_sent_with_a_history_is_counted():
+    class Answer(BaseModel):
+        amount: int = Field(description="The amount in cents. " * 40)
+
+    class Server:
+        name, asked = "shelf", 0
+
+    async def mcp_tools(self, context):
+        Server.asked += 1
+        return [FunctionTool("look_up", "Looks up a part. " * 40, {"type": "object"}, lambda *_: None)]
+
+    async def counted(**more: Any) -> int:
+        events: list[dict[str, Any]] = []
+        manager = CompactManager(config(window=60_000, exporter=CallbackExporter(events.append)))
+        said = assistant_message('{"amount": 1}', item_id="m")
+        agent = Agent(name="a", model=StrictModel([ModelStep(output=[said], response_id="r")] * 2), **more)
+        how = RunConfig(call_model_input_filter=compact_filter(manager, "s"))
+        with patch.object(Agent, "get_mcp_tools", mcp_tools), patch.object(Agent, "get_all_tools", no_tools):
+            for _ in range(2):
+                await Runner.run(agent, "hi", run_config=how)
+        manager.flush()
+        return events[0]["t_est"]
+
+    async def no_tools(self, context):
+        return []
+
+    plain = await counted()
+    others = [Agent(name=f"b{n}", handoff_description="Mends carts. " * 40) for n in range(3)]
+    assert await counted(handoffs=[*others[:2], handoff(others[2])]) > plain + 300
+    assert await counted(output_type=Answer) > plain + 150
+    assert await counted(mcp_servers=[Server()]) > plain + 150 and Server.asked == 1
 
 
 async def test_a_run_of_three_windows_never_overflows():

@@ -224,8 +224,15 @@ def test_a_summarizer_of_ones_own_is_asked():
     manager = CompactManager(config(window=8_000, summarizer=prose))
     prepared = manager.prepare("s", chat(90))
     messages, style, keep_keys = prose.asked[0]
-    assert [m.role for m in messages] == ["system", "user"] and messages[0].meta["max_tokens"] > 0
     assert (style, keep_keys) == ("task_state", ["protected"])
+    # The conversation's own messages, from the first that leaves the view on.
+    assert messages[:3] == [
+        Message("assistant", 'read {"path": "src/part_0.py"}', {"ordinal": 2, "tool_name": "read"}),
+        Message("tool", chat(1)[3]["content"].rstrip(), {"ordinal": 3}),
+        Message("assistant", chat(1)[4]["content"], {"ordinal": 4}),
+    ]
+    assert messages.max_tokens > 0 and messages.system and messages[0].content in messages.prompt
+    assert "mended" not in repr(messages)
     assert prepared.receipt["summarizer"].endswith("python:Prose")
     assert manager.verify(prepared.receipt.id) == []
 
@@ -238,6 +245,57 @@ def test_a_summarizer_may_be_asynchronous():
     later = Later()
     assert CompactManager(config(window=8_000, summarizer=later)).prepare("s", chat(90)).receipt
     assert later.asked
+
+
+def test_a_refused_summary_is_asked_for_again_as_a_brief_one():
+    class Reluctant(Prose):
+        def summarize(self, messages, style, keep_keys):
+            first = not self.asked
+            answer = super().summarize(messages, style, keep_keys)
+            return Message("assistant", "I'm sorry, I cannot help with that.") if first else answer
+
+    reluctant = Reluctant()
+    receipt = CompactManager(config(window=8_000, summarizer=reluctant)).prepare("s", chat(90)).receipt
+    (first, again), styles = reluctant.asked[:2], [style for _, style, _ in reluctant.asked]
+    assert styles[:2] == ["task_state", "brief"] and set(styles[2:]) <= {"task_state"}
+    assert first[0] == again[0] and first[0].prompt != again[0].prompt
+    assert receipt["summarizer"] == "python:Reluctant"
+
+
+async def test_an_asynchronous_summarizer_works_inside_a_running_loop():
+    class Later(Prose):
+        async def summarize(self, messages, style, keep_keys):
+            return Prose.summarize(self, messages, style, keep_keys)
+
+    for call in ("preflight", "apreflight"):
+        later = Later()
+        manager = CompactManager(config(window=8_000, summarizer=later))
+        view = getattr(manager, call)("s", chat(90))
+        view = await view if call == "apreflight" else view
+        assert "Everything in src/ was mended." in json.dumps(view)
+
+
+def test_an_interrupt_in_a_summarizer_ends_the_call():
+    class Interrupted(Prose):
+        def summarize(self, messages, style, keep_keys):
+            raise KeyboardInterrupt
+
+    manager = CompactManager(config(window=8_000, summarizer=Interrupted()))
+    with pytest.raises(KeyboardInterrupt):
+        manager.preflight("s", chat(90))
+    assert manager.receipts("s") == []
+
+
+def test_a_text_is_a_summary_too_and_anything_else_is_logged(caplog):
+    class Plain(Prose):
+        def summarize(self, messages, style, keep_keys):
+            return self.answer
+
+    manager = CompactManager(config(window=8_000, summarizer=Plain("Everything in src/ was mended.")))
+    assert manager.prepare("s", chat(90)).receipt["summarizer"] == "python:Plain"
+    manager = CompactManager(config(window=8_000, summarizer=Plain(7)))
+    assert manager.prepare("s", chat(90)).receipt["summarizer"] == "extractive"
+    assert "Plain.summarize failed: TypeError('it must return a Message with a text, found int')" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [ValueError("secret words"), "", None])

@@ -250,6 +250,33 @@ def test_only_one_of_three_numbers_is_the_size_of_a_context():
     assert context_tokens([said("a", None), result(counted(5))]) is None
 
 
+def test_usage_adds_up_and_can_be_switched_off():
+    usage = ContextUsage()
+    usage.add_turn(input_tokens=100, output_tokens=200, cache_read_tokens=1_000)
+    usage.add_turn(input_tokens=50, output_tokens=75, cache_read_tokens=500)
+    assert usage == ContextUsage(150, 275, 1_500)
+    usage.add_turn(input_tokens=-5, output_tokens=-7)
+    assert usage == ContextUsage(150, 275, 1_500)
+    assert ContextUsage(1_000, 2_000, 1_000_000).pressure_ratio(10_000) == 0.3
+    assert ContextUsage(1_000, 2_000).pressure_ratio(0) == 0.0 and ContextUsage(9, 9).pressure_ratio(6) == 3.0
+    error = ContextPressureError("s", usage, 850)
+    assert (error.input_tokens, error.output_tokens, error.cache_read_tokens, error.pressure_ratio) == (150, 275, 1_500, 0.5)
+    usage.reset()
+    assert usage == ContextUsage() and usage.is_tracking_enabled()
+    usage.add_turn(input_tokens=7, output_tokens=7)
+    usage.disable_tracking()
+    usage.add_turn(input_tokens=7, output_tokens=7)
+    assert (usage.is_tracking_enabled(), usage.output_tokens, usage.pressure_ratio(10)) == (False, 7, 0.0)
+    usage.reset()
+    assert (usage.is_tracking_enabled(), usage.output_tokens, usage.pressure_ratio(10)) == (False, 0, 0.0)
+
+
+async def test_a_threshold_above_one_never_restarts():
+    client = Client([[[said("a", {"input_tokens": 9_000, "output_tokens": 1}), result()]]])
+    run = await SessionRunner(client, context_restart_threshold=1.1, context_limit=100).run("go")
+    assert (run.continuation_count, client.opened, client.interrupts) == (0, 1, 0)
+
+
 class Client:
     """A scripted ClaudeSDKClient: each session is a list of answers, each a list of messages."""
 

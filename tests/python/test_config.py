@@ -135,7 +135,7 @@ def test_mistakes_are_told_with_the_key(tmp_path):
         CompactConfig.load(_file(tmp_path, "policy:\n  keep_recent_turn: 3\n"), env={})
     with pytest.raises(ConfigError, match="s3 needs storage.s3.bucket"):
         CompactConfig.load(_file(tmp_path, "storage:\n  adapter: s3\n"), env={})
-    with pytest.raises(ConfigError, match="policy.trigger_pct in CompactConfig: must be greater than 0"):
+    with pytest.raises(ConfigError, match="policy.trigger_pct in CompactConfig: must be a share of the window"):
         CompactManager(CompactConfig(policy=CompactPolicy(trigger_pct=-1)))
     with pytest.raises(ConfigError, match="place is empty"):
         SqlStorage("")
@@ -157,26 +157,76 @@ def test_mistakes_are_told_with_the_key(tmp_path):
         CompactManager(CompactConfig(settings={"summarizer": {"kind": "openai"}}))
     with pytest.raises(ConfigError, match="not a regular expression"):
         CompactManager(CompactConfig(model="gpt-5", max_context_tokens=50,
-                                     policy=CompactPolicy(protected_patterns=("(",)))).preflight(
+                                     policy=CompactPolicy(hard_cap_buffer=10, protected_patterns=("(",)))).preflight(
             "s", [{"role": "user", "content": "word " * 90}, {"role": "user", "content": "x"}])
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("max_context_tokens", "8000", "give int"),
-        ("policy", {"trigger_pct": 0.5}, "give CompactPolicy"),
-        ("token_estimator", "o200k", "give NativeEstimator or object with estimate"),
-        ("storage", "./x", "give NativeStorage or object with save_transcript and"),
-        ("exporter", print, "give object with emit"),
-        ("summarizer", print, "give object with summarize"),
-        ("redact", "x", "give a function of a Message"),
-        ("settings", [1], "give Mapping"),
+        ("model", 5, "give the model's name"),
+        ("max_context_tokens", "8000", "give the model's window as an int"),
+        ("max_context_tokens", True, "give the model's window as an int"),
+        ("max_context_tokens", 0, "give a number above 0"),
+        ("max_sessions", 0, "give a number above 0"),
+        ("policy", {"trigger_pct": 0.5}, "give a CompactPolicy"),
+        ("policy", CompactPolicy, "give a CompactPolicy"),
+        ("token_estimator", "o200k", "give TiktokenEstimator.*, or an object with a method estimate"),
+        ("storage", "./x", "give FileStorage.*, or an object with the methods of StorageAdapter"),
+        ("storage", FileStorage, "give FileStorage"),
+        ("exporter", print, "give ConsoleExporter.*, or an object with a method emit"),
+        ("summarizer", print, "give an object with a method summarize"),
+        ("redact", "x", "give a function that takes and returns a Message"),
+        ("format", "openai", "give one of openai-chat, messages, anthropic"),
+        ("settings", [1], "give a dict of sections"),
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_told_at_once(name, value, words):
     with pytest.raises(ConfigError, match=f"^{name} is .*: {words}"):
         CompactConfig(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("trigger_pct", "0.8", "give float"),
+        ("trigger_pct", float("nan"), "give a number"),
+        ("trigger_pct", True, "give float"),
+        ("keep_recent_turns", 2.5, "give int"),
+        ("target_tokens", "many", "give int or None"),
+        ("summary_prompt", 7, "give str or None"),
+        ("roles_never_prune", "system", "give tuple"),
+        ("protected_patterns", (1,), "give a tuple of texts"),
+    ],
+)
+def test_a_policy_of_the_wrong_kind_is_refused_at_once(name, value, words):
+    with pytest.raises(ConfigError, match=f"^policy.{name} is .*: {words}"):
+        CompactPolicy(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"policy": CompactPolicy(trigger_pct=85)}, "trigger_pct .*a share of the window such as 0.85"),
+        ({"max_context_tokens": 1_000}, "hard_cap_buffer reserves 1024 of them"),
+        ({"settings": {"redactoin": {}}}, "settings has no section 'redactoin': give one of embeddings, "),
+        ({"settings": {"policy": {"trigger_pct": 0.1}}}, r"pass policy=CompactPolicy\(...\) instead"),
+        ({"settings": {"storage": {"adapter": "fs"}}}, "pass storage= instead"),
+        ({"settings": {"redaction": {"patern": ["x"]}}}, "did you mean 'patterns'"),
+        ({"settings": {"summarizer": {"model": "gpt-5"}}}, "set summarizer.kind too"),
+    ],
+)
+def test_what_would_be_ignored_or_mean_something_else_is_refused(arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        CompactManager(CompactConfig("gpt-5", **arguments))
+
+
+def test_a_toml_file_is_read(tmp_path):
+    text = 'model = "gpt-5"\nmax_context_tokens = 9_000\n[policy]\nkeep_recent_turns = 3\n'
+    loaded = CompactConfig.load(_file(tmp_path, text, "compact.toml"), env={})
+    assert (loaded.model, loaded.max_context_tokens, loaded.policy.keep_recent_turns) == ("gpt-5", 9_000, 3)
+    with pytest.raises(ConfigError, match=r"compact.toml:2 is not valid TOML"):
+        CompactConfig.load(_file(tmp_path, 'model = "gpt-5"\n[policy\n', "compact.toml"), env={})
 
 
 def test_a_folder_is_private_and_named(tmp_path):

@@ -24,7 +24,7 @@ def test_it_runs_without_a_key(name, tmp_path):
     assert "the last call sent " in done.stdout and "<Receipt " in done.stdout
 
 
-@pytest.mark.parametrize("page", sorted(str(page) for page in [Path("README.md"), *Path("docs").glob("*.md")]))
+@pytest.mark.parametrize("page", sorted(str(page) for page in [Path("README.md"), Path("MIGRATION.md"), *Path("docs").glob("*.md")]))
 def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch):
     from agents import SQLiteSession
 

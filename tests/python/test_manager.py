@@ -279,7 +279,8 @@ def test_arguments_that_are_wrong_are_told(manager):
     assert manager.preflight("n", [{"role": "user", "content": None}]) == [{"role": "user", "content": None}]
     assert not manager.idle("g", float("inf")) and not manager.idle("g", float("nan"))
     with pytest.raises(InsufficientBudget, match="tokens are needed"):
-        CompactManager(config(window=50)).preflight("s", [{"role": "user", "content": "hello there " * 100}])
+        small = config(window=50, policy=CompactPolicy(hard_cap_buffer=10))
+        CompactManager(small).preflight("s", [{"role": "user", "content": "hello there " * 100}])
 
 
 def test_messages_that_are_none_are_refused(manager):

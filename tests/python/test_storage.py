@@ -268,7 +268,7 @@ def test_storages_are_tried_out(tmp_path):
     for kind, flaw in ((Forgets, "put last"), (Raises, "return None"), (Lists, "unused prefix"), (Keeps, "after remove")):
         with pytest.raises(StorageError, match=flaw):
             check_storage(kind())
-    with pytest.raises(compact.ConfigError, match="put and get and names"):
+    with pytest.raises(compact.ConfigError, match="the methods of StorageAdapter or ObjectStorage"):
         CompactManager(config(storage=object()))
 
 

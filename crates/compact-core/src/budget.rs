@@ -39,10 +39,12 @@ impl<'a> ViewBounds<'a> {
         }
     }
 
-    /// The policy's share of the trigger point, or less.
+    /// The policy's tokens or its share of the trigger point, or less.
     pub fn target(self) -> Tokens {
-        let point = trigger::trigger_point(self.window, self.policy).0 as f64;
-        let target = Tokens((point * self.policy.target_of_trigger) as u64) - self.fixed;
+        let point = trigger::trigger_point(self.window, self.policy);
+        let share = Tokens((point.0 as f64 * self.policy.target_of_trigger) as u64);
+        let named = self.policy.target_tokens.map(Tokens);
+        let target = named.map_or(share, |named| named.min(point - Tokens(1))) - self.fixed;
         self.wanted.map_or(target, |wanted| wanted.min(target))
     }
 
@@ -65,7 +67,8 @@ impl<'a> ViewBounds<'a> {
     /// What the summary of a view of this budget may take before earlier turns are kept.
     pub fn summary_limit(self, budget: Tokens) -> Tokens {
         let share = (budget.0 as f64 * self.policy.summary_share) as u64;
-        Tokens(share.max(SMALL_SUMMARY.min(budget.0 * 4 / 5)))
+        let limit = share.max(SMALL_SUMMARY.min(budget.0 * 4 / 5));
+        Tokens(limit.min(self.policy.summary_tokens.unwrap_or(u64::MAX)))
     }
 }
 
@@ -105,5 +108,26 @@ mod tests {
         };
         let of = |budget| bounds(&policy).summary_limit(Tokens(budget)).0;
         assert_eq!([of(1_000), of(10_000), of(40_000)], [800, 4_096, 10_000]);
+    }
+
+    #[test]
+    fn tokens_that_somebody_names_rule_instead_of_shares() {
+        let policy = Policy {
+            target_tokens: Some(30_000),
+            summary_tokens: Some(900),
+            ..Policy::default()
+        };
+        let limits = bounds(&policy);
+        assert_eq!(limits.target(), Tokens(28_000));
+        assert_eq!(limits.summary_limit(Tokens(28_000)), Tokens(900));
+        let policy = Policy {
+            target_tokens: Some(99_000),
+            ..policy
+        };
+        assert_eq!(
+            bounds(&policy).target(),
+            Tokens(82_999),
+            "below the trigger"
+        );
     }
 }

@@ -34,6 +34,17 @@ pub enum CompactError {
         /// The budget that was given.
         budget: Tokens,
     },
+    /// The system prompt and the tools, which the host sends with every request, leave too little room.
+    InstructionsTooLarge {
+        /// Tokens of the system prompt and other leading instructions.
+        system: Tokens,
+        /// Tokens of the tools' schemas.
+        tools: Tokens,
+        /// What the smallest view needs beside them.
+        needed: Tokens,
+        /// The window less the buffer.
+        available: Tokens,
+    },
     /// A pattern of the policy is not a regular expression.
     BadPattern {
         /// The pattern.
@@ -56,6 +67,15 @@ impl Hinted for CompactError {
                 "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), \
                  the budget is {budget}"
             ),
+            CompactError::InstructionsTooLarge {
+                system,
+                tools,
+                needed,
+                available,
+            } => format!(
+                "insufficient budget: the system prompt takes {system} tokens and the tools {tools}; \
+                 the smallest view needs {needed} more, and the window less its buffer is {available}"
+            ),
             CompactError::BadPattern { pattern, message } => format!(
                 "policy.protected_patterns: '{pattern}' is not a regular expression: {message}"
             ),
@@ -69,6 +89,14 @@ impl Hinted for CompactError {
         match self {
             CompactError::InsufficientBudget { pinned_tokens, .. } => {
                 Some(budget_hint(*pinned_tokens).to_owned())
+            }
+            CompactError::InstructionsTooLarge { system, tools, .. } => {
+                let larger = if tools > system {
+                    "remove tools"
+                } else {
+                    "shorten the system prompt"
+                };
+                Some(format!("{larger}, or use a model with a larger window"))
             }
             CompactError::BadPattern { .. } | CompactError::InvalidView(_) => None,
         }

@@ -163,6 +163,9 @@ pub struct EntryMeta {
     pub continues: bool,
     /// What the provider reported of the request that produced this entry.
     pub usage: Option<Usage>,
+    /// True for a tool message that cannot be paired: its calls cannot be read, or it names no call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub malformed: bool,
 }
 
 /// One message or event of the transcript.

@@ -31,7 +31,8 @@ pub enum UnitHealth {
     Whole,
     /// The last calls of the conversation still wait for their results.
     Open,
-    /// A call that nothing answers, or a result that nothing asked for.
+    /// A call that nothing answers, a result that nothing asked for, or a tool message that cannot be
+    /// read.
     Broken,
 }
 
@@ -101,6 +102,15 @@ impl Outline {
             .count()
     }
 
+    /// How many broken units the newest step has: the model's last answer and what came after it. The
+    /// client may still mend those; what is older stays broken.
+    pub fn broken_in_newest_step(&self, entries: &[Entry]) -> usize {
+        let answer = entries.iter().rposition(|e| e.role == Role::Assistant);
+        let start = answer.unwrap_or(0);
+        let units = self.units.iter().filter(|u| u.entries.end > start);
+        units.filter(|u| u.health == UnitHealth::Broken).count()
+    }
+
     /// The index of the first message of a person.
     pub fn first_user(&self) -> Option<usize> {
         self.units.iter().position(|u| u.kind == UnitKind::User)
@@ -136,6 +146,9 @@ impl EntryLinks {
     fn join_calls(&mut self, entries: &[Entry]) {
         let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, entry) in entries.iter().enumerate() {
+            if entry.meta.malformed {
+                set(&mut self.orphan, i);
+            }
             for result in entry.result_ids() {
                 match open.get_mut(result).and_then(Vec::pop) {
                     Some(call) => self.join(call, i),
@@ -252,7 +265,7 @@ fn no_reply_after(entries: &[Entry], end: usize) -> bool {
 fn kind_of(entries: &[Entry]) -> UnitKind {
     let tools = entries
         .iter()
-        .any(|e| e.has_results() || e.call_ids().next().is_some());
+        .any(|e| e.meta.malformed || e.has_results() || e.call_ids().next().is_some());
     if tools {
         return UnitKind::Exchange;
     }

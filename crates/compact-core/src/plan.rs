@@ -155,11 +155,13 @@ pub(crate) fn plan_view(scene: &PlanInput<'_>, budget: Units) -> Result<Plan, Co
     let rung = draft.keep_recent();
     draft.keep_earlier();
     let free = draft.free();
+    let named = scene.policy.summary_tokens.map(Tokens);
+    let most = named.map_or(free, |named| scene.estimator.to_units(named).min(free));
     Ok(Plan {
         // A reset is not there to be filled.
         summary: match scene.policy.keep_recent {
-            KeepRecent::None => free.min(scene.summary_limit),
-            KeepRecent::LastUserMessage | KeepRecent::Recent => free,
+            KeepRecent::None => most.min(scene.summary_limit),
+            KeepRecent::LastUserMessage | KeepRecent::Recent => most,
         },
         free,
         fates: draft.fates,

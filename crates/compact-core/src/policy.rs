@@ -28,9 +28,19 @@ pub struct Policy {
     /// The share of the trigger point that a fresh view may fill, system and tools included. The newest
     /// messages are never cut for it.
     pub target_of_trigger: f64,
+    /// The tokens that a fresh view may fill, system and tools included, instead of `target_of_trigger`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_tokens: Option<u64>,
     /// The share of a view that its summary may take before earlier turns are kept beside it. It does not
     /// apply to a budget that you give.
     pub summary_share: f64,
+    /// The most tokens that a summary may take, whatever room there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_tokens: Option<u64>,
+    /// Your own instructions for a model that summarizes, instead of those of `strategy`; `{tokens}` in them
+    /// is replaced by the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_prompt: Option<String>,
     /// Tokens of the window reserved for the next user or tool step.
     pub hard_cap_buffer: u64,
     /// How many of the last turns keep their user and assistant messages verbatim.
@@ -79,7 +89,10 @@ impl Default for Policy {
             trigger_tokens_left: None,
             soft_pct: None,
             target_of_trigger: 0.5,
+            target_tokens: None,
             summary_share: 0.4,
+            summary_tokens: None,
+            summary_prompt: None,
             hard_cap_buffer: 1024,
             keep_recent_turns: 6,
             keep_tool_io_pairs: 4,

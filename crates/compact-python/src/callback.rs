@@ -18,9 +18,10 @@ use compact::store::{
     LookupResult, PackId, RecallCandidate, RecallIndex, SessionCatalog, SessionInfo,
 };
 use compact::summarizer::{
-    ModelQuestion, Summarizer, SummarizerAnswer, SummarizerError, SummarizerInfo,
+    ModelQuestion, QuestionForm, Summarizer, SummarizerAnswer, SummarizerError, SummarizerInfo,
 };
 use compact::token::{Estimator, Heuristic, Tokens, Units};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -192,10 +193,43 @@ impl EventSink for PythonSink {
     }
 }
 
-/// Summarizes with a function `(system, prompt, limit) -> str`; the limit is in tokens.
+/// Summarizes with a function `(messages, style, system, prompt, limit) -> str`: the messages as tuples of
+/// ordinal, role, tool and text, our own prompt for them, and the limit in tokens.
 pub(crate) struct PythonSummarizer {
     pub(crate) name: String,
     pub(crate) function: Py<PyAny>,
+    pub(crate) faults: Arc<CallbackErrors>,
+}
+
+impl PythonSummarizer {
+    fn call_function(&self, py: Python<'_>, question: &ModelQuestion) -> PyResult<String> {
+        let messages: Vec<_> = question
+            .messages
+            .iter()
+            .map(|m| {
+                (
+                    m.ordinal,
+                    m.role.as_str(),
+                    m.tool.as_deref(),
+                    m.text.as_str(),
+                )
+            })
+            .collect();
+        let Tokens(limit) = question.limit;
+        let (style, system) = (question.style.as_str(), question.system.as_str());
+        let arguments = (messages, style, system, question.prompt.as_str(), limit);
+        self.function.call1(py, arguments)?.extract::<String>(py)
+    }
+
+    /// Ends the call if it was interrupted; any other error is a summary that is missing.
+    fn note_failure(&self, error: PyErr) -> SummarizerError {
+        let name = error_class_name(&error);
+        let is_interrupt = call_python(|py| Ok(!error.is_instance_of::<PyException>(py)));
+        if is_interrupt.unwrap_or(true) {
+            self.faults.note_error(error);
+        }
+        SummarizerError::Raised(name)
+    }
 }
 
 #[async_trait]
@@ -206,21 +240,17 @@ impl Summarizer for PythonSummarizer {
             window: None,
             continues: None,
             most_requests: 8,
+            reads: QuestionForm::Messages,
         }
     }
 
     async fn answer(&self, question: &ModelQuestion) -> Result<SummarizerAnswer, SummarizerError> {
-        let Tokens(limit) = question.limit;
-        let summarize = |py: Python<'_>| {
-            let arguments = (question.system.as_str(), question.prompt.as_str(), limit);
-            self.function.call1(py, arguments)?.extract::<String>(py)
-        };
-        match call_python(summarize) {
+        match call_python(|py| self.call_function(py, question)) {
             Ok(text) => Ok(SummarizerAnswer {
                 text,
                 ..SummarizerAnswer::default()
             }),
-            Err(error) => Err(SummarizerError::Raised(error_class_name(&error))),
+            Err(error) => Err(self.note_failure(error)),
         }
     }
 }

@@ -89,6 +89,19 @@ fn from_runtime_error(error: &RuntimeError) -> PyErr {
                 ("budget", budget.0),
             ],
         ),
+        RuntimeError::Compact(CompactError::InstructionsTooLarge {
+            system,
+            tools,
+            needed,
+            available,
+        }) => insufficient_budget(
+            error,
+            [
+                ("pinned_tokens", system.0),
+                ("needed", (*system + *tools + *needed).0),
+                ("budget", available.0),
+            ],
+        ),
         RuntimeError::Compact(CompactError::BadPattern { .. }) => {
             error_with_causes(ErrorClass::Config, error)
         }

@@ -41,11 +41,12 @@ fn refuse_sub_interpreters(py: Python<'_>) -> PyResult<()> {
 /// The native part of the package `compact`; it is not a public interface.
 #[pymodule]
 mod _native {
-    use super::{Bound, PyModule, PyResult, refuse_sub_interpreters};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_sub_interpreters};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        refuse_sub_interpreters(module.py())
+        refuse_sub_interpreters(module.py())?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
     }
 
     #[pymodule_export]

@@ -149,7 +149,12 @@ fn lend_functions(
         }));
     }
     if let Some((name, function)) = summarizer {
-        builder = builder.summarizer(Arc::new(PythonSummarizer { name, function }));
+        let faults = Arc::clone(faults);
+        builder = builder.summarizer(Arc::new(PythonSummarizer {
+            name,
+            function,
+            faults,
+        }));
     }
     if let Some(function) = redact {
         let faults = Arc::clone(faults);

@@ -4,6 +4,8 @@
 //! one that does not do is asked for again in the `brief` style, and the coverage is counted.
 //! Nothing here changes anything: abandoning it at any point leaves no trace.
 
+use std::borrow::Cow;
+
 use compact_core::prompt::{
     self, AnswerError, ModelProse, PromptTemplate, ProseCoverage, SourceChunk, SummarySource,
 };
@@ -13,7 +15,9 @@ use compact_core::token::{EstimatorExt, Tokens, Units};
 
 use bytes::Bytes;
 
-use crate::port::summarizer::{ModelQuestion, Summarizer, SummarizerError, SummarizerInfo};
+use crate::port::summarizer::{
+    ModelQuestion, QuestionForm, Summarizer, SummarizerError, SummarizerInfo,
+};
 
 /// Why there is no prose.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +55,8 @@ pub struct SummaryRequest<'a> {
     pub limit: Tokens,
     /// How much of that comes on top of the summary's own limit.
     pub extra: Tokens,
+    /// Instructions of the user's own, instead of the style's.
+    pub own_prompt: Option<&'a str>,
     /// The model of the session.
     pub model: Option<&'a str>,
     /// The window of the session's model.
@@ -74,6 +80,7 @@ impl<'a> SummaryRequest<'a> {
             style,
             limit,
             extra: Tokens(0),
+            own_prompt: None,
             model: None,
             window,
             conversation: None,
@@ -143,10 +150,32 @@ impl SummaryRequest<'_> {
         let estimator = self.source.estimator;
         let window = about.window.unwrap_or(self.window);
         let most = self.most(window);
-        let instructions = PromptTemplate::for_limit(self.style, most).instructions(most);
+        let instructions = self.template(self.style, most).instructions(most);
         let fixed = estimator.to_tokens(estimator.count_units(&instructions)) + Tokens(200);
         let filled = Tokens((window.0 as f64 * FILLED) as u64);
         (filled - fixed - self.answer_limit(most)).max(Tokens(LEAST))
+    }
+
+    /// The user's own prompt, or that of the style for an answer of this size. A model that refused the
+    /// one is asked with the other, unless both are the same.
+    fn template(&self, style: Style, limit: Tokens) -> Cow<'static, PromptTemplate> {
+        match self.own_template(style) {
+            Some(own) => Cow::Owned(own),
+            None => Cow::Borrowed(PromptTemplate::for_limit(style, limit)),
+        }
+    }
+
+    /// The same for a request that goes on from the conversation, whatever the size of its answer.
+    fn aligned_template(&self, style: Style) -> Cow<'static, PromptTemplate> {
+        match self.own_template(style) {
+            Some(own) => Cow::Owned(own),
+            None => Cow::Borrowed(prompt::template(style)),
+        }
+    }
+
+    fn own_template(&self, style: Style) -> Option<PromptTemplate> {
+        let own = self.own_prompt.filter(|_| style == self.style)?;
+        Some(PromptTemplate::from_user(own))
     }
 
     /// The most that one request is asked for: a small model says little before it wanders off.
@@ -173,11 +202,11 @@ impl SummaryRequest<'_> {
         let limit = Tokens(self.limit.0 / (asked.len() as u64).max(1));
         let limit = limit.min(self.most(window)).max(Tokens(LEAST));
         let mut told = ModelSummary {
-            prose: self.empty_prose(about, &chunks, PromptTemplate::for_limit(self.style, limit)),
+            prose: self.empty_prose(about, &chunks, &self.template(self.style, limit)),
             stopped: None,
         };
         for chunk in asked {
-            match self.summarize_chunk(summarizer, chunk, limit).await {
+            match self.summarize_chunk(summarizer, about, chunk, limit).await {
                 Ok(part) => told.add_part(part, chunk, self.source.estimator),
                 Err(SummaryError::NoAnswer(error @ SummarizerError::TooLong { limit, .. })) => {
                     return Err(RequestFailure::TooLong(limit, error));
@@ -222,12 +251,20 @@ impl SummaryRequest<'_> {
     async fn summarize_chunk(
         &self,
         summarizer: &dyn Summarizer,
+        about: &SummarizerInfo,
         chunk: &SourceChunk,
         limit: Tokens,
     ) -> Result<String, SummaryError> {
-        let question = |template: &PromptTemplate| {
-            let ask = self.source.build_prompt(chunk, template, limit);
+        let messages = match about.reads {
+            QuestionForm::Prompt => Vec::new(),
+            QuestionForm::Messages => self.source.messages(chunk),
+        };
+        let question = |style: Style| {
+            let template = self.template(style, limit);
+            let ask = self.source.build_prompt(chunk, &template, limit);
             ModelQuestion {
+                style,
+                messages: messages.clone(),
                 system: ask.system,
                 prompt: ask.prompt,
                 conversation: None,
@@ -235,26 +272,22 @@ impl SummaryRequest<'_> {
                 model: self.model.map(str::to_owned),
             }
         };
-        let styles =
-            [self.style, Style::Brief].map(|style| PromptTemplate::for_limit(style, limit));
-        self.ask_twice(summarizer, chunk.cost, styles, question)
-            .await
+        self.ask_twice(summarizer, chunk.cost, question).await
     }
 
     async fn ask_twice(
         &self,
         summarizer: &dyn Summarizer,
         cost: Units,
-        [template, brief]: [&PromptTemplate; 2],
-        question: impl Fn(&PromptTemplate) -> ModelQuestion,
+        question: impl Fn(Style) -> ModelQuestion,
     ) -> Result<String, SummaryError> {
         let estimator = self.source.estimator;
-        let answer = summarizer.answer(&question(template)).await?;
+        let answer = summarizer.answer(&question(self.style)).await?;
         let first = match prompt::accept_answer(&answer, cost, estimator) {
             Ok(text) => return Ok(text),
             Err(unfit) => unfit,
         };
-        let answer = summarizer.answer(&question(brief)).await?;
+        let answer = summarizer.answer(&question(Style::Brief)).await?;
         prompt::accept_answer(&answer, cost, estimator)
             .map_err(|second| SummaryError::Unfit { first, second })
     }
@@ -276,18 +309,20 @@ impl SummaryRequest<'_> {
             .redactor
             .redact_json(text, &mut RedactionCounts::new());
         let body = Bytes::from(body.into_owned().into_bytes());
-        let question = |template: &PromptTemplate| ModelQuestion {
+        let question = |style: Style| ModelQuestion {
+            style,
+            messages: Vec::new(),
             system: String::new(),
-            prompt: self.source.build_aligned_prompt(template, self.limit),
+            prompt: self
+                .source
+                .build_aligned_prompt(&self.aligned_template(style), self.limit),
             conversation: Some(body.clone()),
             limit: self.answer_limit(self.limit),
             model: self.model.map(str::to_owned),
         };
         let estimator = self.source.estimator;
         let whole = estimator.to_units(self.source.total_tokens());
-        let template = prompt::template(self.style);
-        let styles = [template, prompt::template(Style::Brief)];
-        let part = match self.ask_twice(summarizer, whole, styles, question).await {
+        let part = match self.ask_twice(summarizer, whole, question).await {
             Err(SummaryError::NoAnswer(
                 SummarizerError::TooLong { .. }
                 | SummarizerError::Unsuitable(_)
@@ -298,7 +333,11 @@ impl SummaryRequest<'_> {
         };
         let all = SourceChunk::whole_source(&self.source);
         let mut told = ModelSummary {
-            prose: self.empty_prose(about, std::slice::from_ref(&all), template),
+            prose: self.empty_prose(
+                about,
+                std::slice::from_ref(&all),
+                &self.aligned_template(self.style),
+            ),
             stopped: None,
         };
         told.add_part(part, &all, estimator);

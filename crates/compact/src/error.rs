@@ -177,7 +177,9 @@ impl Hinted for Error {
 fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
     use compact_runtime::Error as Runtime;
     match error {
-        Runtime::Compact(CompactError::InsufficientBudget { .. }) => ErrorKind::Budget,
+        Runtime::Compact(
+            CompactError::InsufficientBudget { .. } | CompactError::InstructionsTooLarge { .. },
+        ) => ErrorKind::Budget,
         Runtime::Compact(CompactError::BadPattern { .. })
         | Runtime::EmptyQuery
         | Runtime::BadPointer(_)

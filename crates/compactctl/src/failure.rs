@@ -203,6 +203,15 @@ impl From<CompactError> for Failure {
                 .with_detail("pinned_tokens", pinned_tokens.0)
                 .with_detail("needed", needed.0)
                 .with_detail("budget", budget.0),
+            CompactError::InstructionsTooLarge {
+                system,
+                tools,
+                needed,
+                available,
+            } => Failure::from_hinted(FailureCode::Budget, &error)
+                .with_detail("pinned_tokens", system.0)
+                .with_detail("needed", (system + tools + needed).0)
+                .with_detail("budget", available.0),
             CompactError::BadPattern { .. } => Failure::from_error(FailureCode::Usage, &error),
             CompactError::InvalidView(_) => Failure::from_error(FailureCode::Unexpected, &error),
         }

@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration. Every problem is reported, not only the first.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +15,8 @@ pub enum ConfigError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is neither YAML nor JSON.
-    #[error("{}{} is not valid YAML or JSON: {message}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default())]
+    /// The file is not written in the language that its name says.
+    #[error("{}{} is not valid {}: {message}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default(), language_of(path))]
     Syntax {
         /// The file that is not valid.
         path: PathBuf,
@@ -42,5 +42,13 @@ pub struct ConfigProblem {
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// Returns the languages that a file of this name may be written in.
+fn language_of(path: &Path) -> &'static str {
+    match path.extension().is_some_and(|name| name == "toml") {
+        true => "TOML",
+        false => "YAML or JSON",
     }
 }

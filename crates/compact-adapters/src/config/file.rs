@@ -1,4 +1,5 @@
-//! A configuration file as keys with their lines. JSON is read as the YAML that it is.
+//! A configuration file as keys with their lines: YAML, JSON, which is read as the YAML that it is, or
+//! TOML, by the file's name.
 //!
 //! A file is read once: what is parsed is what was hashed, whatever becomes of it meanwhile. One that
 //! nobody named may be anything that a repository can hold, so it is opened without waiting for it and
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::field::{is_section, join_path};
 use super::trust::may_be_written_by_others;
@@ -131,6 +133,15 @@ pub(super) fn parse(file: &FileText) -> Result<Vec<KeyLine>, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
+    if path.extension().is_some_and(|name| name == "toml") {
+        let mut lines = Vec::new();
+        let table = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map(|span| line_of(text, span.start));
+            syntax(line, error.message().to_owned())
+        })?;
+        flatten_section("", toml_keys(text, table.into_inner()), &mut lines);
+        return Ok(lines);
+    }
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MOST_NODES },
     };
@@ -145,6 +156,52 @@ pub(super) fn parse(file: &FileText) -> Result<Vec<KeyLine>, ConfigError> {
         Node::Map(keys) => flatten_section("", keys, &mut lines),
     }
     Ok(lines)
+}
+
+/// Returns the keys of a TOML table in the order in which they stand.
+fn toml_keys(text: &str, table: DeTable<'_>) -> Vec<(String, u64, Node)> {
+    let mut keys: Vec<_> = table
+        .into_iter()
+        .map(|(key, value)| {
+            let line = line_of(text, key.span().start);
+            (
+                key.into_inner().into_owned(),
+                line,
+                toml_node(text, value.into_inner()),
+            )
+        })
+        .collect();
+    keys.sort_by_key(|(_, line, _)| *line);
+    keys
+}
+
+fn toml_node(text: &str, value: DeValue<'_>) -> Node {
+    match value {
+        DeValue::Table(table) => Node::Map(toml_keys(text, table)),
+        DeValue::Array(items) => {
+            let items = items
+                .into_iter()
+                .map(|item| toml_node(text, item.into_inner()));
+            Node::Leaf(items.map(Node::into_value).collect::<Vec<_>>().into())
+        }
+        DeValue::Boolean(value) => Node::Leaf(value.into()),
+        DeValue::String(value) => Node::Leaf(value.into_owned().into()),
+        DeValue::Integer(value) => Node::Leaf(parsed_number(value.as_str())),
+        DeValue::Float(value) => Node::Leaf(parsed_number(value.as_str())),
+        DeValue::Datetime(value) => Node::Leaf(value.to_string().into()),
+    }
+}
+
+/// Returns a number as JSON has it; one that JSON has not stays text, and is refused as such.
+fn parsed_number(text: &str) -> Value {
+    let plain = text.replace('_', "");
+    serde_json::from_str(plain.trim_start_matches('+')).unwrap_or_else(|_| text.into())
+}
+
+/// Returns the line of a byte, counted from 1.
+fn line_of(text: &str, at: usize) -> u64 {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 fn first_line(error: &serde_saphyr::Error) -> String {

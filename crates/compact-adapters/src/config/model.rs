@@ -254,6 +254,11 @@ pub(super) fn check_models(
         SECONDS,
     );
     expect(
+        summarizer.model.is_none() || summarizer.kind != SummarizerKind::Extractive,
+        "summarizer.model",
+        "has no effect while summarizer.kind is extractive: set summarizer.kind too",
+    );
+    expect(
         summarizer.max_requests > 0,
         "summarizer.max_requests",
         "must be at least 1",

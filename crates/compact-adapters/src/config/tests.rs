@@ -165,6 +165,42 @@ fn yaml_and_json_say_the_same() {
 }
 
 #[test]
+fn toml_says_the_same_and_names_its_lines() {
+    let yaml = load("model: gpt-4o\npolicy:\n  trigger_pct: 0.7\n  roles_never_prune: [system]\n");
+    let toml =
+        "model = \"gpt-4o\"\n[policy]\ntrigger_pct = 0.7\nroles_never_prune = [\"system\"]\n";
+    let (_folder, sources) = written("compact.toml", toml);
+    assert_eq!(sources.load().unwrap().config, yaml);
+    let wrong = |text| error_in("compact.toml", text);
+    assert!(wrong("model = \"a\"\n\n[policy]\ntriger_pct = 0.7\n").contains("compact.toml:4"));
+    assert!(wrong("model = \"a\"\n[policy\n").contains("compact.toml:2 is not valid TOML"));
+    assert!(wrong("max_context_tokens = inf\n").contains("max_context_tokens"));
+}
+
+#[test]
+fn a_model_for_summaries_is_used_or_refused() {
+    let old = "[ai]\nsummarizer_model = \"claude-sonnet-4-5\"\n";
+    let alone = format!("profile = \"hard-reset\"\n{old}");
+    let found = error_in("settings.toml", &alone);
+    assert!(found.contains("set summarizer.kind too"), "{found}");
+    let (_folder, sources) = written(
+        "settings.toml",
+        &format!("profile = \"hard-reset\"\n[summarizer]\nkind = \"anthropic\"\n{old}"),
+    );
+    let built = sources.load().unwrap().config.summarizer.build().unwrap();
+    assert_eq!(built.model.as_deref(), Some("claude-sonnet-4-5"));
+}
+
+#[test]
+fn a_trigger_in_per_cent_is_refused() {
+    let found = error_in("compact.yaml", "policy: {trigger_pct: 85}\n");
+    assert!(
+        found.contains("a share of the window such as 0.85"),
+        "{found}"
+    );
+}
+
+#[test]
 fn empty_files_and_sections_change_nothing() {
     for text in [
         "",
@@ -225,7 +261,7 @@ fn short_variables_work_and_bad_ones_are_named() {
     );
     assert_eq!(
         error("COMPACT_TRIGGER_PCT", "-1"),
-        "policy.trigger_pct in COMPACT_TRIGGER_PCT: must be greater than 0 (above 1.0 means never), found -1.0"
+        "policy.trigger_pct in COMPACT_TRIGGER_PCT: must be a share of the window such as 0.85, greater than 0 and at most 2 (above 1.0 means never), found -1.0"
     );
     let warnings = with_env(
         "",
@@ -390,7 +426,7 @@ fn values_out_of_range_are_named() {
     for (text, message) in [
         (
             "policy: {trigger_pct: -0.5}",
-            "policy.trigger_pct in compact.yaml: must be greater than 0 (above 1.0 means never), found -0.5 (compact.yaml:1)",
+            "policy.trigger_pct in compact.yaml: must be a share of the window such as 0.85, greater than 0 and at most 2 (above 1.0 means never), found -0.5 (compact.yaml:1)",
         ),
         (
             "policy: {soft_pct: 0.9}",
@@ -691,7 +727,8 @@ fn no_model_is_asked_unless_one_is_chosen() {
         .build()
         .unwrap();
     assert_eq!(built.model.as_deref(), Some("small"));
-    let old = with_env("profile: hard-reset\nsummarizer_model: other\n", &[]).unwrap();
+    let old = "profile: hard-reset\nsummarizer_model: other\nsummarizer: {kind: openai}\n";
+    let old = with_env(old, &[]).unwrap();
     assert_eq!(old.config.summarizer.model.as_deref(), Some("other"));
 }
 

@@ -40,11 +40,11 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
             wrong.push((path, message.to_owned()));
         }
     };
-    // Above 1.0 is the documented way to say never.
+    // Above 1.0 is the documented way to say never; far above it, somebody means per cent.
     expect(
-        policy.trigger_pct > 0.0,
+        policy.trigger_pct > 0.0 && policy.trigger_pct <= 2.0,
         "policy.trigger_pct",
-        "must be greater than 0 (above 1.0 means never)",
+        "must be a share of the window such as 0.85, greater than 0 and at most 2 (above 1.0 means never)",
     );
     expect(
         policy
@@ -63,6 +63,12 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
         "policy.summary_share",
         "must be between 0 and 1",
     );
+    for (tokens, path) in [
+        (policy.target_tokens, "policy.target_tokens"),
+        (policy.summary_tokens, "policy.summary_tokens"),
+    ] {
+        expect(tokens != Some(0), path, "must be at least 1");
+    }
     expect(
         policy.attempts_per_turn > 0,
         "policy.attempts_per_turn",

@@ -4,7 +4,9 @@ use compact_core::prompt::{AnswerFinish, SummarizerAnswer};
 use compact_runtime::port::summarizer::{ModelQuestion, SummarizerError};
 use serde_json::{Value, json};
 
-use super::{SEED, continued_body, malformed_answer, number_at, push_element, set_field, text_at};
+use super::{
+    SEED, continued_body, malformed_answer, number_at, push_element, reasoning, set_field, text_at,
+};
 
 pub(super) fn request_body(
     question: &ModelQuestion,
@@ -21,7 +23,9 @@ pub(super) fn request_body(
                 set_field(&mut body, "tool_choice", "none");
             }
             if let Some(fields) = body.as_object_mut() {
-                fields.remove("max_completion_tokens");
+                for limit in ["max_tokens", "max_completion_tokens"] {
+                    fields.remove(limit);
+                }
             }
             body
         }
@@ -33,10 +37,23 @@ pub(super) fn request_body(
             ],
         }),
     };
-    set_field(&mut body, "max_tokens", question.limit.0);
-    set_field(&mut body, "temperature", 0);
-    set_field(&mut body, "seed", SEED);
+    limit_answer(&mut body, question, model);
     Ok(body)
+}
+
+/// Bounds the answer and asks for the least random one, in the fields that this model takes.
+fn limit_answer(body: &mut Value, question: &ModelQuestion, model: &str) {
+    let limit = reasoning::answer_limit(question.limit, model);
+    if reasoning::thinks_first(model) {
+        set_field(body, "max_completion_tokens", limit);
+        if question.conversation.is_none() {
+            set_field(body, "reasoning_effort", reasoning::EFFORT);
+        }
+        return;
+    }
+    set_field(body, "max_tokens", limit);
+    set_field(body, "temperature", 0);
+    set_field(body, "seed", SEED);
 }
 
 pub(super) fn parse_answer(answer: &Value) -> Result<SummarizerAnswer, SummarizerError> {

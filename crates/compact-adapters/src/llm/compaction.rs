@@ -7,7 +7,7 @@ use compact_core::prompt::SummarizerAnswer;
 use compact_runtime::port::summarizer::{ModelQuestion, SummarizerError};
 use serde_json::{Value, json};
 
-use super::{anthropic, continued_body, malformed_answer, set_field, text_at};
+use super::{anthropic, continued_body, malformed_answer, reasoning, set_field, text_at};
 
 /// Switches compaction on demand on.
 pub(super) const BETA: (&str, &str) = ("anthropic-beta", "compact-2026-09-04");
@@ -47,7 +47,7 @@ pub(super) fn read_out_request(
         "model": model,
         "instructions": question.system,
         "input": input,
-        "max_output_tokens": question.limit.0,
+        "max_output_tokens": reasoning::answer_limit(question.limit, model),
         "store": false,
     }))
 }

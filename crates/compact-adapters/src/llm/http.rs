@@ -118,17 +118,20 @@ pub(super) async fn post_adapting(
 }
 
 /// Fields that some models refuse, each with the name that they take instead, if there is one.
-const OPTIONAL: [(&str, Option<&str>); 3] = [
+const OPTIONAL: [(&str, Option<&str>); 5] = [
     ("max_tokens", Some("max_completion_tokens")),
     ("temperature", None),
     ("seed", None),
+    ("reasoning_effort", None),
+    ("reasoning", None),
 ];
 
 /// Changes the field that a refusal complains about; false when there is none.
 fn adapt_body(body: &mut Value, message: &str) -> bool {
-    let refused = |field: &str| {
-        message.contains(&format!("'{field}'")) || message.contains(&format!("`{field}`"))
+    let named = |field: &str, end: &str| {
+        message.contains(&format!("'{field}{end}")) || message.contains(&format!("`{field}{end}"))
     };
+    let refused = |field: &str| ["'", "`", "."].iter().any(|end| named(field, end));
     let Some(fields) = body.as_object_mut() else {
         return false;
     };

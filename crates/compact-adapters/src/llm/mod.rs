@@ -9,6 +9,7 @@ mod chat;
 mod compaction;
 mod embedding;
 mod http;
+mod reasoning;
 mod responses;
 mod secret;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use compact_core::prompt::SummarizerAnswer;
 use compact_core::token::Tokens;
 use compact_core::window::Window;
 use compact_runtime::port::summarizer::{
-    ModelQuestion, Summarizer, SummarizerError, SummarizerInfo,
+    ModelQuestion, QuestionForm, Summarizer, SummarizerError, SummarizerInfo,
 };
 use serde_json::{Value, json};
 
@@ -175,6 +176,7 @@ impl Summarizer for HttpSummarizer {
             window: self.window.or_else(known),
             continues: continues.then(|| self.wire.format()),
             most_requests: self.most_requests.max(1),
+            reads: QuestionForm::Prompt,
         }
     }
 

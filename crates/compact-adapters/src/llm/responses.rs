@@ -4,7 +4,9 @@ use compact_core::prompt::{AnswerFinish, SummarizerAnswer};
 use compact_runtime::port::summarizer::{ModelQuestion, SummarizerError};
 use serde_json::{Value, json};
 
-use super::{continued_body, malformed_answer, number_at, push_element, set_field, text_at};
+use super::{
+    continued_body, malformed_answer, number_at, push_element, reasoning, set_field, text_at,
+};
 
 pub(super) fn request_body(
     question: &ModelQuestion,
@@ -21,11 +23,24 @@ pub(super) fn request_body(
         }
         None => json!({"model": model, "instructions": question.system, "input": [user]}),
     };
-    set_field(&mut body, "max_output_tokens", question.limit.0);
-    set_field(&mut body, "temperature", 0);
+    limit_answer(&mut body, question, model);
     // Nothing of a summary is kept by the provider.
     set_field(&mut body, "store", false);
     Ok(body)
+}
+
+/// Bounds the answer and asks for the least random one, in the fields that this model takes.
+fn limit_answer(body: &mut Value, question: &ModelQuestion, model: &str) {
+    let limit = reasoning::answer_limit(question.limit, model);
+    if reasoning::thinks_first(model) {
+        set_field(body, "max_output_tokens", limit);
+        if question.conversation.is_none() {
+            set_field(body, "reasoning", json!({"effort": reasoning::EFFORT}));
+        }
+        return;
+    }
+    set_field(body, "max_output_tokens", limit);
+    set_field(body, "temperature", 0);
 }
 
 pub(super) fn parse_answer(answer: &Value) -> Result<SummarizerAnswer, SummarizerError> {

@@ -30,7 +30,7 @@ pub use crate::plan::{LadderRung, Plan, RoomClaims, UnitFate};
 pub use crate::prune::meaning::MeaningVector;
 pub use claim::classify_summaries;
 pub use input::{CompactionInput, Originals};
-pub use preview::{preview, room_claims, summary_source};
+pub use preview::{planned_counts, preview, room_claims, summary_source};
 pub(crate) use prior::entry_ordinals;
 pub use prior::{Prior, common_prefix, ledger_before, session_ledger};
 pub use run::compact;

@@ -1,16 +1,40 @@
 //! What a compaction would do, without doing it: its plan, what it must hold, what it would leave out.
 
 use crate::error::CompactError;
+use crate::event::ReceiptBrief;
 use crate::message::Entry;
 use crate::plan::{self, Plan, RoomClaims, UnitFate};
 use crate::prompt::SummarySource;
+use crate::receipt::KeptCounts;
+use crate::token::EstimatorExt;
 
-use super::CompactionInput;
 use super::measured::MeasuredHistory;
+use super::{CompactionInput, report};
 
 /// The verdict and shape of a compaction without its summary: what `plan` shows.
 pub fn preview(input: &CompactionInput<'_>) -> Result<Plan, CompactError> {
     MeasuredHistory::new(input)?.make_plan()
+}
+
+/// What a compaction of this input is going to do, in the numbers of a receipt: what its view keeps and
+/// leaves out, and what its summary may cost at most.
+pub fn planned_counts(input: &CompactionInput<'_>) -> Result<ReceiptBrief, CompactError> {
+    let measured = MeasuredHistory::new(input)?;
+    let plan = measured.make_plan()?;
+    let units = measured.outline.units.iter().zip(&plan.fates);
+    let count = |is_counted: fn(&UnitFate) -> bool| {
+        let counted = units.clone().filter(|(_, fate)| is_counted(fate));
+        counted.map(|(unit, _)| unit.entries.len() as u64).sum()
+    };
+    Ok(ReceiptBrief {
+        kept: KeptCounts {
+            clipped: count(|fate| matches!(fate, UnitFate::Clipped(_))),
+            ..report::count_fates(&measured.outline, &plan.fates)
+        },
+        pruned_count: count(|fate| *fate == UnitFate::Demoted),
+        summary_tokens: input.estimator.to_tokens(plan.summary),
+        receipt_id: None,
+    })
 }
 
 /// What a view of this input must hold, whatever its budget: what budgets are made of.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::frame;
 use crate::identity::{Chain, EntryHash};
 use crate::message::{Block, Entry, EntryKind};
-use crate::outline::{UnitHealth, UnitKind};
+use crate::outline::{Outline, UnitHealth, UnitKind};
 use crate::pin::PinState;
 use crate::plan::{Plan, UnitFate};
 use crate::prompt::SummaryContent;
@@ -152,23 +152,12 @@ impl CompactionReport<'_, '_> {
     }
 
     fn count_kept(&self) -> KeptCounts {
-        let mut kept = KeptCounts::default();
-        let mut turns = BTreeSet::new();
-        for (unit, fate) in self.measured.outline.units.iter().zip(&self.plan.fates) {
-            match (fate, unit.kind) {
-                (UnitFate::Demoted, _) => continue,
-                (UnitFate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
-                (_, UnitKind::Exchange) => kept.tool_pairs += 1,
-                _ => {
-                    turns.insert(unit.turn);
-                }
-            }
-        }
         let is_edited = |item: &&ViewItem| matches!(item, ViewItem::Edited { .. });
-        kept.recent_turns = turns.len() as u64;
-        kept.clipped = self.draft.view.items.iter().filter(is_edited).count() as u64;
-        kept.newest_cut = self.count_newest_cut();
-        kept
+        KeptCounts {
+            clipped: self.draft.view.items.iter().filter(is_edited).count() as u64,
+            newest_cut: self.count_newest_cut(),
+            ..count_fates(&self.measured.outline, &self.plan.fates)
+        }
     }
 
     /// Counts the newest entries that do not stand in the view as they came.
@@ -278,4 +267,22 @@ fn rung_name(plan: &Plan) -> String {
         .ok()
         .and_then(|v| v.as_str().map(str::to_owned))
         .unwrap_or_default()
+}
+
+/// Counts what a plan keeps; what becomes of its texts is not decided yet.
+pub(super) fn count_fates(outline: &Outline, fates: &[UnitFate]) -> KeptCounts {
+    let mut kept = KeptCounts::default();
+    let mut turns = BTreeSet::new();
+    for (unit, fate) in outline.units.iter().zip(fates) {
+        match (fate, unit.kind) {
+            (UnitFate::Demoted, _) => continue,
+            (UnitFate::Pinned, _) => kept.pinned += unit.entries.len() as u64,
+            (_, UnitKind::Exchange) => kept.tool_pairs += 1,
+            _ => {
+                turns.insert(unit.turn);
+            }
+        }
+    }
+    kept.recent_turns = turns.len() as u64;
+    kept
 }

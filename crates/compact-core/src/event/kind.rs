@@ -119,6 +119,12 @@ pub enum EventKind {
     /// Malformed tool messages were left out of a view.
     #[serde(rename = "compact.repaired")]
     Repaired,
+    /// A compaction was due and waits for the next call: the newest step has malformed tool messages.
+    #[serde(rename = "compact.skipped")]
+    Skipped {
+        /// So many.
+        malformed: u64,
+    },
     /// What was said last did not fit the window and was cut.
     #[serde(rename = "compact.newest_cut")]
     NewestCut {
@@ -339,6 +345,7 @@ impl EventKind {
             | EventKind::Forecast { .. }
             | EventKind::UsageMissing(_)
             | EventKind::NewestCut { .. }
+            | EventKind::Skipped { .. }
             | EventKind::Repaired => Severity::Warning,
             _ => Severity::Info,
         }
@@ -364,6 +371,7 @@ impl EventKind {
             | EventKind::Recalled { .. }
             | EventKind::NotArchived
             | EventKind::Repaired
+            | EventKind::Skipped { .. }
             | EventKind::NewestCut { .. }
             | EventKind::RedactionDisabled { .. }
             | EventKind::Scheduled

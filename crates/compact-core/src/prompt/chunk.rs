@@ -3,7 +3,7 @@
 //! Entries stay whole where they can; one that is larger than a stretch is cut at the ends of
 //! lines, and a line that is larger by itself anywhere. Nothing is left out.
 
-use super::SourceChunk;
+use super::{ChunkPiece, SourceChunk};
 use crate::token::{Estimator, Units};
 
 /// The texts in order, packed into stretches of at most `most`.
@@ -17,13 +17,16 @@ pub(super) fn cut_chunks(
         open: empty(),
         most,
     };
-    for text in texts {
+    for (source, text) in texts.enumerate() {
         let cost = estimator.count_units(&text);
         if cost <= most {
             packing.add(&text, cost);
+            packing.open.pieces.push(ChunkPiece::Whole(source));
         } else {
             for piece in pieces(&text, most, estimator) {
                 packing.add(piece, estimator.count_units(piece));
+                let part = ChunkPiece::Part(source, piece.to_owned());
+                packing.open.pieces.push(part);
             }
         }
         packing.open.entries += 1;
@@ -51,6 +54,7 @@ impl ChunkPacker {
             self.done.push(self.open);
         } else if let Some(last) = self.done.last_mut() {
             last.entries += self.open.entries;
+            last.pieces.append(&mut self.open.pieces);
         }
         self.done
     }
@@ -59,6 +63,7 @@ impl ChunkPacker {
 fn empty() -> SourceChunk {
     SourceChunk {
         text: String::new(),
+        pieces: Vec::new(),
         entries: 0,
         cost: Units(0),
     }

@@ -41,6 +41,17 @@ pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
     enclosed(&out)
 }
 
+/// The words of an entry without reasoning, calls as `name arguments`, a line or more for each block.
+pub(super) fn words(entry: &Entry) -> String {
+    let spoken = |block: &&Block| !matches!(block, Block::Reasoning { .. });
+    let texts = entry.blocks.iter().filter(spoken).map(|block| {
+        let [first, second] = block.text_parts();
+        format!("{first} {second}").trim().to_owned()
+    });
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
+}
+
 /// No text may close the frame that the conversation stands in.
 pub(super) fn enclosed(text: &str) -> String {
     text.replace("</conversation", "<\\/conversation")

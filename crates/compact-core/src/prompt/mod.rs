@@ -14,7 +14,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Entry;
+use crate::message::{Block, Entry, Role};
 use crate::redact::Redactor;
 use crate::summarize::Style;
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
@@ -120,10 +120,33 @@ pub struct SummaryPrompt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceChunk {
     text: String,
+    pieces: Vec<ChunkPiece>,
     /// Entries that end here.
     pub entries: u64,
     /// What it costs.
     pub cost: Units,
+}
+
+/// What a stretch holds of one entry of its source, by the entry's place there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ChunkPiece {
+    /// All of it.
+    Whole(usize),
+    /// This part of the lines that tell it.
+    Part(usize, String),
+}
+
+/// A message that is to be summarized, redacted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceMessage {
+    /// Its number in the session, as the summary refers to it.
+    pub ordinal: u64,
+    /// Who speaks.
+    pub role: Role,
+    /// The tool that it calls first, if it calls one.
+    pub tool: Option<String>,
+    /// Its words; calls read `name arguments`.
+    pub text: String,
 }
 
 impl SourceChunk {
@@ -131,6 +154,7 @@ impl SourceChunk {
     pub fn whole_source(source: &SummarySource<'_>) -> SourceChunk {
         SourceChunk {
             text: String::new(),
+            pieces: Vec::new(),
             entries: source.entries.len() as u64,
             cost: source.estimator.to_units(source.total_tokens()),
         }
@@ -152,6 +176,43 @@ impl SummarySource<'_> {
         let told = self.texts().map(|text| self.redact_text(&text));
         let most = self.estimator.to_units(most).max(Units(1));
         chunk::cut_chunks(told, most, self.estimator)
+    }
+
+    /// The messages of one stretch, for a summarizer that reads messages and not our prompt.
+    pub fn messages(&self, chunk: &SourceChunk) -> Vec<SourceMessage> {
+        let message = |piece: &ChunkPiece| {
+            let (ChunkPiece::Whole(at) | ChunkPiece::Part(at, _)) = piece;
+            let told = self.source_message(*at)?;
+            let text = match piece {
+                ChunkPiece::Part(_, part) => part.clone(),
+                ChunkPiece::Whole(_) => self.redact_text(&told.text),
+            };
+            (!text.is_empty()).then_some(SourceMessage { text, ..told })
+        };
+        chunk.pieces.iter().filter_map(message).collect()
+    }
+
+    /// The message at this place of the source. What a host rendered itself is nobody's turn.
+    fn source_message(&self, at: usize) -> Option<SourceMessage> {
+        if let Some(sections) = self.host_rendering {
+            return Some(SourceMessage {
+                ordinal: at as u64,
+                role: Role::User,
+                tool: None,
+                text: sections.get(at)?.clone(),
+            });
+        }
+        let (ordinal, entry) = self.entries.get(at)?;
+        let tool = entry.blocks.iter().find_map(|block| match block {
+            Block::ToolCall { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        Some(SourceMessage {
+            ordinal: *ordinal,
+            role: entry.role,
+            tool,
+            text: entry_text::words(entry),
+        })
     }
 
     /// The request for one stretch.

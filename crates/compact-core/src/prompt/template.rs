@@ -2,6 +2,7 @@
 //! included, with `{tokens}` for the limit. A change of text is a new version, which receipts name.
 //! The text follows the conversation: small models forget, or repeat, what stands before it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -22,9 +23,9 @@ const SENTENCE: Tokens = Tokens(96);
 pub struct PromptTemplate {
     /// Its name.
     pub name: &'static str,
-    /// Its version.
+    /// Its version; 0 for a text that is not ours.
     pub version: u32,
-    text: &'static str,
+    text: Cow<'static, str>,
 }
 
 macro_rules! prompts {
@@ -47,7 +48,7 @@ fn parse_prompt(name: &'static str, source: &'static str) -> PromptTemplate {
     PromptTemplate {
         name,
         version: version.unwrap_or(0),
-        text,
+        text: text.into(),
     }
 }
 
@@ -61,6 +62,15 @@ impl PromptTemplate {
     /// The prompt of this name.
     pub fn by_name(name: &str) -> Option<&'static PromptTemplate> {
         TEMPLATES.iter().find(|t| t.name == name)
+    }
+
+    /// Instructions of the user's own.
+    pub fn from_user(text: &str) -> PromptTemplate {
+        PromptTemplate {
+            name: "policy.summary_prompt",
+            version: 0,
+            text: text.to_owned().into(),
+        }
     }
 
     /// The template for an answer of at most so much: no style fits into next to nothing.
@@ -97,6 +107,9 @@ impl PromptTemplate {
 
 impl fmt::Display for PromptTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} v{}", self.name, self.version)
+        match self.version {
+            0 => f.write_str(self.name),
+            version => write!(f, "{} v{version}", self.name),
+        }
     }
 }

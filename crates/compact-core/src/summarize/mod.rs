@@ -80,6 +80,21 @@ pub enum Style {
     ExtractiveBrief,
 }
 
+impl Style {
+    /// Its name in settings, receipts and questions to a summarizer.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Style::TaskState => "task_state",
+            Style::Brief => "brief",
+            Style::DecisionLog => "decision_log",
+            Style::StepLedger => "step_ledger",
+            Style::RequirementsLedger => "requirements_ledger",
+            Style::CodeDelta => "code_delta",
+            Style::ExtractiveBrief => "extractive_brief",
+        }
+    }
+}
+
 /// What the summarizer is asked for.
 pub struct RenderRequest<'a> {
     /// The facts.

@@ -126,6 +126,7 @@ fn read_list(
     for (raw, place) in elements {
         reader.read_message(raw.get(), place)?;
     }
+    reader.mark_unnamed_answers();
     Ok(reader.reading)
 }
 
@@ -145,6 +146,7 @@ fn read_lines(source: &[u8]) -> Result<TranscriptReading, FormatError> {
             reader.read_message(line.json, line.entry_place())?;
         }
     }
+    reader.mark_unnamed_answers();
     reader.reading.layout = SourceLayout::Lines {
         lines,
         live_from: 0,
@@ -186,6 +188,7 @@ impl<'s> ChatReader<'s> {
                 true => EntryKind::Injected,
                 false => special_text::entry_kind(role, &blocks),
             },
+            malformed: blocks.iter().any(is_unreadable_call),
             ..EntryMeta::default()
         };
         let id = string_value(message.id).map(Into::into);
@@ -214,6 +217,21 @@ impl<'s> ChatReader<'s> {
         }
         let line = self.reading.layout.line_number(place);
         Ok(self.reading.unknown_role(&name, line))
+    }
+
+    /// Marks answers of tools that do not name their call, where calls have names. A plain list, whose tools
+    /// only speak, is in order.
+    fn mark_unnamed_answers(&mut self) {
+        let drafts = &mut self.reading.drafts;
+        let is_call = |block: &Block| matches!(block, Block::ToolCall { .. });
+        if !drafts.iter().flat_map(|d| &d.blocks).any(is_call) {
+            return;
+        }
+        let is_answer = |block: &Block| matches!(block, Block::ToolResult { .. });
+        let unnamed = |d: &&mut EntryDraft| d.role == Role::Tool && !d.blocks.iter().any(is_answer);
+        for draft in drafts.iter_mut().filter(unnamed) {
+            draft.meta.malformed = true;
+        }
     }
 
     /// Names legacy calls by their place; the next `function` message answers such a call.
@@ -328,23 +346,53 @@ fn read_calls<'a>(
     message: &ChatMessage<'a>,
     pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
-    if let Some(list) = message.tool_calls {
-        for element in at.read_list("tool_calls", list)? {
-            if !is_object(element) {
-                return Err(at.wrong_type("tool_calls[]", "an object", element));
-            }
-            let call: ChatCall<'_> = at.read(element.get())?;
-            let id = at
-                .read_optional_string("tool_calls[].id", call.id)?
-                .unwrap_or_default();
-            let body = call.function.or(call.custom).unwrap_or(element);
-            pieces.push(call_piece(at, id, body, Holder::Element { list, element })?);
+    if let Some(list) = message.tool_calls.filter(|raw| raw.get() != "null") {
+        match is_list(list) {
+            true => read_call_list(at, list, pieces)?,
+            false => pieces.push(unreadable_call(list, Holder::Member(list))),
         }
     }
-    if let Some(body) = message.function_call {
+    if let Some(body) = message.function_call.filter(|raw| raw.get() != "null") {
         pieces.push(call_piece(at, String::new(), body, Holder::Member(body))?);
     }
     Ok(())
+}
+
+fn read_call_list<'a>(
+    at: ItemContext<'_>,
+    list: &'a RawValue,
+    pieces: &mut Vec<BlockPiece<'a>>,
+) -> Result<(), FormatError> {
+    for element in at.read_list("tool_calls", list)? {
+        let holder = Holder::Element { list, element };
+        if !is_object(element) {
+            pieces.push(unreadable_call(element, holder));
+            continue;
+        }
+        let call: ChatCall<'_> = at.read(element.get())?;
+        let id = string_value(call.id).map(String::from).unwrap_or_default();
+        let body = call.function.or(call.custom).unwrap_or(element);
+        pieces.push(call_piece(at, id, body, holder)?);
+    }
+    Ok(())
+}
+
+/// What stands where a call should be, and is none.
+const UNREADABLE_CALL: &str = "unreadable tool call";
+
+fn unreadable_call<'a>(value: &RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
+    BlockPiece {
+        block: Block::Opaque {
+            kind: UNREADABLE_CALL.to_owned(),
+            bytes: value.get().len(),
+        },
+        holder,
+        texts: Vec::new(),
+    }
+}
+
+fn is_unreadable_call(block: &Block) -> bool {
+    matches!(block, Block::Opaque { kind, .. } if kind == UNREADABLE_CALL)
 }
 
 fn call_piece<'a>(
@@ -354,7 +402,7 @@ fn call_piece<'a>(
     holder: Holder<'a>,
 ) -> Result<BlockPiece<'a>, FormatError> {
     if !is_object(body) {
-        return Err(at.wrong_type("tool_calls[].function", "an object", body));
+        return Ok(unreadable_call(body, holder));
     }
     let function: ChatFunction<'_> = at.read(body.get())?;
     let value = function.arguments.or(function.input);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use compact_core::event::{
-    CallOutcome, CategoryTokens, Event, EventKind, EventScope, TraceContext,
+    CallOutcome, CategoryTokens, Event, EventKind, EventScope, ReceiptBrief, TraceContext,
 };
 use compact_core::receipt::Receipt;
 use compact_core::redact::RedactionBoundary;
@@ -95,15 +95,17 @@ impl Manager {
 
     /// Emits a decision where nothing is to be done, so that nobody counted by category.
     pub(crate) fn emit_bare_decision(&self, session: &SessionState, decision: &TriggerDecision) {
-        self.emit_decision(&self.session_scope(session, decision), None, decision);
+        let scope = self.session_scope(session, decision);
+        self.emit_decision(&scope, None, decision, ReceiptBrief::default());
     }
 
-    /// Emits what was counted and decided, before anything is done about it.
+    /// Emits what was counted, decided and planned, before anything is done about it.
     pub(super) fn emit_decision(
         &self,
         scope: &EventScope,
         tokens: Option<CategoryTokens>,
         decision: &TriggerDecision,
+        planned: ReceiptBrief,
     ) {
         if self.redactor.is_off() {
             let boundary = RedactionBoundary::Summary;
@@ -115,7 +117,9 @@ impl Manager {
             reason: decision.reason.clone(),
             pressure: decision.pressure,
         };
-        self.emit(scope, decided);
+        let mut event = scope.event(decided, &self.clock.timestamp());
+        event.receipt = planned;
+        self.send_event(event);
     }
 
     /// Emits what happened in a scope, now.

@@ -13,7 +13,9 @@ use compact_core::engine::{
     self, Compaction, CompactionInput, CompactionOutcome, Originals, Plan, Prior, ViewBounds,
 };
 use compact_core::error::CompactError;
-use compact_core::event::{CallOutcome, CategoryTokens, EventKind, EventScope, TraceContext};
+use compact_core::event::{
+    CallOutcome, CategoryTokens, EventKind, EventScope, ReceiptBrief, TraceContext,
+};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::Conversation;
@@ -337,10 +339,11 @@ impl CompactionJob<'_> {
         gate: &CommitGate,
         lease: Option<&Lease>,
     ) -> Result<JobOutcome, Error> {
+        let planned = self.planned_counts();
         let (account, decision) = (&self.measured.account, &self.measured.decision);
         let tokens = CategoryTokens::from_account(account);
         self.manager
-            .emit_decision(&self.scope, Some(tokens), decision);
+            .emit_decision(&self.scope, Some(tokens), decision, planned);
         let archived = tokio::select! {
             biased;
             () = gate.wait_closed() => return Ok(JobOutcome::GivenUp),
@@ -401,6 +404,14 @@ impl CompactionJob<'_> {
         self.run_engine(engine::preview)
     }
 
+    /// What is going to be kept and left out; nothing where no view is needed or none can be.
+    fn planned_counts(&mut self) -> ReceiptBrief {
+        if self.is_within_budget() {
+            return ReceiptBrief::default();
+        }
+        self.run_engine(engine::planned_counts).unwrap_or_default()
+    }
+
     /// Summarize: takes what models say, or what they said when another process compacted the very same
     /// input: nobody is asked twice, and the view is the same.
     async fn summarize(&mut self) -> Result<AdviceVerdict, Error> {
@@ -440,7 +451,29 @@ impl CompactionJob<'_> {
             return first;
         }
         self.measured.budget = self.manager.largest_budget(&self.measured.account);
-        engine(&self.engine_input())
+        match engine(&self.engine_input()) {
+            Err(CompactError::InsufficientBudget { needed, .. }) if self.is_crowded_out(needed) => {
+                Err(self.instructions_error(needed))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// True where what the host sends beside the view, and not the view, is what does not fit.
+    fn is_crowded_out(&self, needed: Tokens) -> bool {
+        let account = &self.measured.account;
+        let window = self.manager.largest_budget(&TokenAccount::default());
+        needed <= window && needed <= account.system + account.tools
+    }
+
+    fn instructions_error(&self, needed: Tokens) -> CompactError {
+        let account = &self.measured.account;
+        CompactError::InstructionsTooLarge {
+            system: account.system,
+            tools: account.tools,
+            needed,
+            available: self.manager.largest_budget(&TokenAccount::default()),
+        }
     }
 
     /// Archive: the original, the view and what models said.
@@ -496,7 +529,9 @@ impl CompactionJob<'_> {
 
     async fn note_engine_error(&self, error: &CompactError) {
         let outcome = match error {
-            CompactError::InsufficientBudget { .. } => DOES_NOT_FIT,
+            CompactError::InsufficientBudget { .. } | CompactError::InstructionsTooLarge { .. } => {
+                DOES_NOT_FIT
+            }
             _ => "failed",
         };
         self.note_failure(outcome, &error.to_string()).await;

@@ -52,6 +52,13 @@ impl Manager {
                 None => Ok(self.hand_out(session, decision)),
             };
         }
+        let malformed = session.malformed_in_newest_step();
+        if malformed > 0 {
+            self.emit_bare_decision(session, &decision);
+            let scope = self.session_scope(session, &decision);
+            self.emit(&scope, EventKind::Skipped { malformed });
+            return Ok(self.hand_out(session, decision));
+        }
         let snapshot = session.snapshot(&decision, &*self.estimator);
         self.compact_session(session, snapshot).await
     }
@@ -251,7 +258,11 @@ impl Manager {
             }
             Err(error) => {
                 session.note_failure(decision.tokens);
-                if let Error::Compact(refusal @ CompactError::InsufficientBudget { .. }) = &error {
+                if let Error::Compact(
+                    refusal @ (CompactError::InsufficientBudget { .. }
+                    | CompactError::InstructionsTooLarge { .. }),
+                ) = &error
+                {
                     session.refused = Some(refusal.clone());
                 }
                 Err(error)

@@ -177,6 +177,12 @@ pub(crate) struct StaleCompaction {
 }
 
 impl SessionState {
+    /// How many tool messages of the newest step cannot be sent as they are.
+    pub(super) fn malformed_in_newest_step(&self) -> u64 {
+        let outline = Outline::from_conversation(&self.source);
+        outline.broken_in_newest_step(&self.source.entries) as u64
+    }
+
     /// A session that has not said anything yet.
     pub(crate) fn new(id: impl Into<String>, rules: &WireRules) -> SessionState {
         SessionState {

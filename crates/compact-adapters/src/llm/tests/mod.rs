@@ -91,9 +91,9 @@ async fn requests_ask_for_the_least_random_answer_and_have_no_tools() {
         let question = ModelQuestion {
             system: "S".into(),
             prompt: "P".into(),
-            conversation: None,
             limit: Tokens(9),
             model: Some("session's".into()),
+            ..sample_question()
         };
         let answer = summarizer(wire, &server).answer(&question).await.unwrap();
         assert_eq!(
@@ -205,6 +205,54 @@ async fn a_field_that_a_model_refuses_is_renamed_or_left_out() {
         .await
         .unwrap_err();
     assert_eq!(server.heard().len(), 1);
+}
+
+#[tokio::test]
+async fn a_model_that_thinks_first_is_asked_in_the_fields_that_it_takes() {
+    for (wire, expected) in [
+        (
+            SummarizerWire::Chat,
+            json!({"model": "gpt-5", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "P"}],
+            "max_completion_tokens": 4105, "reasoning_effort": "low"}),
+        ),
+        (
+            SummarizerWire::Responses,
+            json!({"model": "gpt-5", "instructions": "S", "input": [{"role": "user", "content": "P"}],
+            "max_output_tokens": 4105, "reasoning": {"effort": "low"}, "store": false}),
+        ),
+    ] {
+        let picky = refuses(
+            400,
+            "Unsupported value: 'reasoning.effort' does not support 'low'",
+        );
+        let server = Server::start([says("fine"), picky, says("fine")]).await;
+        let thinking = HttpSummarizer {
+            model: Some("gpt-5".to_owned()),
+            ..summarizer(wire, &server)
+        };
+        let question = ModelQuestion {
+            system: "S".into(),
+            prompt: "P".into(),
+            limit: Tokens(9),
+            ..sample_question()
+        };
+        thinking.answer(&question).await.unwrap();
+        assert_eq!(server.heard()[0].json(), expected);
+        if wire == SummarizerWire::Responses {
+            thinking.answer(&question).await.unwrap();
+            assert!(server.heard()[2].json().get("reasoning").is_none());
+        }
+    }
+}
+
+#[test]
+fn a_word_that_is_no_key_does_not_garble_what_a_server_says() {
+    let said = "unknown model: ask for another";
+    assert_eq!(ApiKey::new("k").scrub(said), said);
+    assert_eq!(
+        ApiKey::new("sk-very-secret").scrub("sk-very-secret?"),
+        "[key]?"
+    );
 }
 
 fn going_on(body: &Value) -> ModelQuestion {

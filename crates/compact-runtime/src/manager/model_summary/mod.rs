@@ -96,6 +96,7 @@ impl Manager {
         let limit = limit.min(LONGEST_PROSE);
         let question = SummaryRequest {
             extra,
+            own_prompt: self.policy.summary_prompt.as_deref(),
             model: request.conversation.model.as_deref(),
             conversation: Some(summary_request::WireConversation {
                 format: request.format,

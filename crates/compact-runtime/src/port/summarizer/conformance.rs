@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use compact_core::prompt::AnswerFinish;
+use compact_core::summarize::Style;
 use compact_core::token::Tokens;
 
 use super::{ModelQuestion, Summarizer};
@@ -25,6 +26,8 @@ pub async fn suite(summarizer: &dyn Summarizer) {
 /// A question that any model can answer.
 pub fn sample_question() -> ModelQuestion {
     ModelQuestion {
+        style: Style::TaskState,
+        messages: Vec::new(),
         system: "Summarize the conversation.".to_owned(),
         prompt: "<conversation>\n[#1] user: the port is 8080\n</conversation>".to_owned(),
         conversation: None,

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use compact_core::prompt::SummarizerAnswer;
+use compact_core::prompt::{SourceMessage, SummarizerAnswer};
+use compact_core::summarize::Style;
 use compact_core::token::Tokens;
 
 pub use scripted::{ScriptedAnswer, ScriptedSummarizer};
@@ -29,6 +30,18 @@ pub struct SummarizerInfo {
     pub continues: Option<&'static str>,
     /// The most requests that one summary may take.
     pub most_requests: usize,
+    /// What it reads.
+    pub reads: QuestionForm,
+}
+
+/// What a summarizer reads of a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuestionForm {
+    /// The prompt, with the conversation in it.
+    #[default]
+    Prompt,
+    /// The messages themselves, in a style that it knows by name.
+    Messages,
 }
 
 /// One question.
@@ -36,6 +49,10 @@ pub struct SummarizerInfo {
 pub struct ModelQuestion {
     /// Instructions.
     pub system: String,
+    /// The style that is asked for.
+    pub style: Style,
+    /// The messages that the prompt tells of, for a summarizer that reads those.
+    pub messages: Vec<SourceMessage>,
     /// What to read, or, with a conversation, what to do with it.
     pub prompt: String,
     /// The conversation's own request body, redacted: it goes first, as it is.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use compact_core::prompt::{AnswerFinish, SummarizerAnswer};
 use compact_core::token::Tokens;
 
-use super::{ModelQuestion, Summarizer, SummarizerError, SummarizerInfo};
+use super::{ModelQuestion, QuestionForm, Summarizer, SummarizerError, SummarizerInfo};
 
 /// What it does with one question.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl ScriptedSummarizer {
                 window: None,
                 continues: None,
                 most_requests: 8,
+                reads: QuestionForm::Prompt,
             },
             script: Mutex::new(script.into_iter().collect()),
             asked: Mutex::default(),
