@@ -1,6 +1,4 @@
 //! Secrets of many kinds, planted in a transcript, must cross no boundary; ordinary text must.
-//!
-//! Every secret is put together here, so that no scanner takes this file for a leak.
 
 #![allow(clippy::panic, reason = "a test reports by panicking")]
 
@@ -24,139 +22,25 @@ use compact_runtime::recall::RecallQuery;
 use compact_runtime::{Manager, Recall};
 use serde_json::{Value, json};
 
-/// How many of each kind.
-const EACH: usize = 18;
+#[path = "../../../compact-core/src/redact/testdata/planted.rs"]
+#[allow(dead_code, reason = "what is harmless is tested beside the rules")]
+mod planted;
 
-/// Something that must not be seen, and the words that it stands among.
-struct Secret {
-    kind: &'static str,
-    planted: String,
-    value: String,
-}
+use planted::{PlantedSecret, planted_secrets};
 
-/// Numbers without end, the same every time.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
-    }
-
-    fn of(&mut self, alphabet: &str, length: usize) -> String {
-        let alphabet: Vec<char> = alphabet.chars().collect();
-        (0..length)
-            .map(|_| alphabet[self.next() as usize % alphabet.len()])
-            .collect()
-    }
-
-    /// Letters and digits, both of them for certain.
-    fn mixed(&mut self, length: usize) -> String {
-        let letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
-        format!("{}a7Q", self.of(letters, length - 3))
-    }
-
-    fn hex(&mut self, length: usize) -> String {
-        format!("{}b4", self.of("0123456789abcdef", length - 2))
-    }
-
-    fn pem(&mut self) -> String {
-        let frame = |word: &str| format!("-----{word} {} {} KEY-----", "RSA", "PRIVATE");
-        let lines: Vec<String> = (0..8).map(|_| self.mixed(64)).collect();
-        format!("{}\n{}\n{}", frame("BEGIN"), lines.join("\n"), frame("END"))
-    }
-}
-
-/// What gives each kind away, and how its value is made.
-fn secrets() -> Vec<Secret> {
-    let mut noise = Noise(7);
-    let mut all = Vec::new();
-    for _ in 0..EACH {
-        let bare = |kind, value: String| Secret {
-            kind,
-            planted: value.clone(),
-            value,
-        };
-        let named = |kind, before: &str, value: String, after: &str| Secret {
-            kind,
-            planted: format!("{before}{value}{after}"),
-            value,
-        };
-        let n = &mut noise;
-        all.extend([
-            bare("openai", ["sk", "-proj-", &n.mixed(48)].concat()),
-            bare(
-                "anthropic",
-                ["sk", "-ant-", "api03-", &n.mixed(90)].concat(),
-            ),
-            bare("github", ["gh", "p_", &n.mixed(36)].concat()),
-            bare(
-                "github fine",
-                ["github", "_pat_", &n.mixed(22), "_", &n.mixed(59)].concat(),
-            ),
-            bare("gitlab", ["gl", "pat-", &n.mixed(20)].concat()),
-            bare(
-                "aws id",
-                ["AK", "IA", &n.of("ABCDEFGHJKLMNPQR234567", 16)].concat(),
-            ),
-            named("aws secret", "aws_secret_access_key = ", n.mixed(40), ""),
-            bare("google", ["AI", "za", &n.mixed(35)].concat()),
-            bare(
-                "slack",
-                ["xo", "xb-", &n.of("123456789", 12), "-", &n.mixed(24)].concat(),
-            ),
-            bare("stripe", ["sk", "_live_", &n.mixed(24)].concat()),
-            bare("npm", ["np", "m_", &n.mixed(36)].concat()),
-            bare(
-                "pypi",
-                ["py", "pi-", "AgEIcHlwaS5vcmc", &n.mixed(60)].concat(),
-            ),
-            bare("hugging face", ["h", "f_", &n.mixed(34)].concat()),
-            bare(
-                "sendgrid",
-                ["S", "G.", &n.mixed(22), ".", &n.mixed(43)].concat(),
-            ),
-            bare(
-                "jwt",
-                [
-                    "ey",
-                    "J",
-                    &n.mixed(30),
-                    ".ey",
-                    "J",
-                    &n.mixed(60),
-                    ".",
-                    &n.mixed(43),
-                ]
-                .concat(),
-            ),
-            bare("private key", n.pem()),
-            named(
-                "address",
-                "postgres://app:",
-                n.mixed(16),
-                "@db.internal:5432/app",
-            ),
-            named("password", "DB_PASSWORD=", n.mixed(14), ""),
-            named("api key", "api_key=", n.mixed(24), ""),
-            named("bearer", "Authorization: Bearer ", n.mixed(32), ""),
-            named("token", "TWILIO_AUTH_TOKEN=", n.hex(32), ""),
-        ]);
-    }
-    all
+/// Every kind twice.
+fn secrets() -> Vec<PlantedSecret> {
+    [1, 2].into_iter().flat_map(planted_secrets).collect()
 }
 
 /// A body of a chat in which every secret stands once, in a place of its own kind.
-fn transcript(secrets: &[Secret]) -> Bytes {
+fn transcript(secrets: &[PlantedSecret]) -> Bytes {
     let mut messages = vec![
         json!({"role": "system", "content": "You keep services running."}),
         json!({"role": "user", "content": "Rotate every credential of the zebra service."}),
     ];
     for (n, secret) in secrets.iter().enumerate() {
-        let planted = &secret.planted;
+        let planted = &secret.text;
         match n % 5 {
             0 => messages.push(json!({"role": "user", "content":
                 format!("For step {n} use {planted} and nothing else.")})),
@@ -189,13 +73,13 @@ fn exchange(n: usize, planted: &str) -> [Value; 2] {
 }
 
 /// The kinds whose value, or a line of it, a text shows.
-fn shown(secrets: &[Secret], text: &str) -> Vec<&'static str> {
+fn shown<'s>(secrets: &'s [PlantedSecret], text: &str) -> Vec<&'s str> {
     let is_shown = |value: &str| {
         let lines = value.lines().filter(|line| !line.starts_with("-----"));
         lines.into_iter().any(|line| text.contains(line))
     };
     let seen = secrets.iter().filter(|secret| is_shown(&secret.value));
-    seen.map(|secret| secret.kind).collect()
+    seen.map(|secret| secret.kind.as_str()).collect()
 }
 
 #[derive(Default)]
@@ -328,13 +212,13 @@ impl Scene {
 #[tokio::test]
 async fn no_planted_secret_crosses_a_boundary() {
     let secrets = secrets();
-    let kinds: std::collections::BTreeSet<_> = secrets.iter().map(|s| s.kind).collect();
-    assert!(kinds.len() >= 15 && secrets.len() >= 300);
+    let kinds: std::collections::BTreeSet<_> = secrets.iter().map(|s| &s.kind).collect();
+    assert!(kinds.len() >= 160 && secrets.len() >= 2 * kinds.len());
     // A model that repeats what it should never have seen, and a person who says too much.
     let said: Vec<&str> = secrets
         .iter()
-        .step_by(EACH)
-        .map(|s| s.planted.as_str())
+        .step_by(10)
+        .map(|s| s.text.as_str())
         .collect();
     let answer = format!("The zebra service was rotated with {}.", said.join(" and "));
     let body = transcript(&secrets);
@@ -421,10 +305,17 @@ fn no_planted_secret_is_told_by_a_hook() {
 /// Lines that people and programs wrote here: sources, documents, lists of versions.
 fn ordinary_lines() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files: Vec<PathBuf> = ["Cargo.lock", "ARCHITECTURE.md", "compact.example.yaml"]
-        .map(|name| root.join(name))
-        .to_vec();
-    for folder in ["crates", "docs", "xtask"] {
+    let mut files: Vec<PathBuf> = [
+        "Cargo.lock",
+        "ARCHITECTURE.md",
+        "README.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "compact.example.yaml",
+    ]
+    .map(|name| root.join(name))
+    .to_vec();
+    for folder in ["crates", "docs", "examples", "python", "xtask"] {
         collect(&root.join(folder), &mut files);
     }
     files.sort();
@@ -439,7 +330,9 @@ fn ordinary_lines() -> Vec<String> {
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let name = path.to_string_lossy().into_owned();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let name = path.strip_prefix(&root).unwrap_or(&path);
+        let name = format!("/{}", name.to_string_lossy());
         let about_secrets = ["redact", "secret", "tests", "/target", "/llm/"];
         if about_secrets.iter().any(|word| name.contains(word)) && !path.ends_with("it") {
             continue;
@@ -456,10 +349,14 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn at_most_one_ordinary_line_in_a_hundred_is_redacted() {
+fn at_most_one_ordinary_line_in_a_thousand_is_redacted() {
     let lines = ordinary_lines();
     assert!(lines.len() >= 10_000, "{} lines", lines.len());
-    for boundary in [RedactionBoundary::Summary, RedactionBoundary::Export] {
+    // Personal data is guessed with less certainty, and only where text leaves the process.
+    for (boundary, most) in [
+        (RedactionBoundary::Summary, 0.001),
+        (RedactionBoundary::Export, 0.01),
+    ] {
         let redactor = RedactionRules::default().redactor(boundary).unwrap();
         let changed = lines.iter().filter_map(|line| {
             let out = redactor.redact(line, &mut RedactionCounts::new());
@@ -469,7 +366,7 @@ fn at_most_one_ordinary_line_in_a_hundred_is_redacted() {
         let share = changed.len() as f64 / lines.len() as f64;
         let sample: Vec<&String> = changed.iter().take(20).collect();
         assert!(
-            share <= 0.01,
+            share <= most,
             "{boundary:?}: {share:.4} of {}: {sample:#?}",
             lines.len()
         );

@@ -16,7 +16,7 @@ use super::{PiiClass, Redactor, rules};
 #[derive(Serialize)]
 struct RedactorIdentity<'r> {
     /// The maintained rules, where they apply.
-    secrets: Option<Vec<rules::RuleIdentity>>,
+    secrets: Option<rules::RulesIdentity>,
     pii: BTreeSet<PiiClass>,
     /// With their names, which say where each stood in its list: placeholders show them.
     patterns: BTreeSet<(&'r str, &'r str)>,
@@ -38,7 +38,7 @@ impl Redactor {
         let custom = self.custom.iter();
         let allow = self.allow.iter().flat_map(|allow| allow.patterns());
         RedactorIdentity {
-            secrets: self.secrets.then(rules::identities),
+            secrets: self.secrets.then(rules::identify_rules),
             pii: self.pii.iter().copied().collect(),
             patterns: custom.map(|c| (&*c.name, c.regex.as_str())).collect(),
             allow: allow.map(String::as_str).collect(),

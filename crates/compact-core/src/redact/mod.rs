@@ -8,15 +8,23 @@
 //!
 //! It does not decide what may be exported at all; exporters carry counts and ids.
 
+mod assignment;
 mod callback;
+mod context;
 mod entry;
+mod escape;
 mod fingerprint;
+mod form;
 mod json;
+mod key_block;
+mod letters;
 mod pii;
 mod rules;
 mod secret_check;
+mod stray;
 #[cfg(test)]
 mod tests;
+mod word_filter;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rules::{after_escape, constant, ends_in_escape};
+use super::escape::{after_escape, ends_in_escape};
+use super::rules::constant;
 use super::{RedactionFindings, RedactionSpan};
 
 /// A class of personal data.

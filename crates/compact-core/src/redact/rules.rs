@@ -1,521 +1,261 @@
-//! The maintained rules: which texts are secrets, by the words that give them away.
+//! The maintained rules: one pass looks for the words that give secrets away; what a word means is
+//! looked at only where it stands.
 //!
-//! One automaton looks for every rule's trigger words in a single pass; a rule's own pattern runs
-//! only where a trigger stands, anchored there and bounded, so ordinary text costs one pass and
-//! hostile text stays linear. No pattern crosses a quote or cuts an escape, which keeps JSON valid.
+//! `form` has secrets with a form of their own, `context` those that stand in a telling place, `assignment` values behind
+//! a name, `key_block` framed keys, `stray` strings that a machine drew. When two find the same text, the first of these
+//! names it. Ordinary text costs one pass and a look at its long words; hostile text stays linear.
 
 use std::ops::Range;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use regex::{Captures, Regex};
+use regex::Regex;
 
-use super::secret_check::{self, AssignedValue};
-use super::{RedactionFindings, RedactionSpan};
+use super::assignment::AssignmentScan;
+use super::context::{CONTEXTS, ContextScan};
+use super::form::{self, FORMS, RunEnds};
+use super::word_filter::WordFilter;
+use super::{RedactionFindings, RedactionSpan, escape, key_block, secret_check, stray};
 
-/// What a rule's match must satisfy beyond its shape.
+/// Changes whenever a text may be redacted otherwise than before, though table and patterns stayed.
+const RULES_VERSION: u32 = 2;
+
+/// What a word gives away.
 #[derive(Clone, Copy)]
-enum MatchCheck {
-    /// The shape is proof enough.
-    Shape,
-    /// The trigger must open a word: `sk-` is no key in `task-`.
-    WordStart,
-    /// As `WordStart`, and the value must look random: `sk-estimator-container` is no key.
-    RandomWord,
-    /// The value must not be a template such as `${PASSWORD}` or `<token>`.
-    NotTemplate,
-    /// The value must look random.
-    Random,
-    /// A value is assigned to a name that promises a secret: anything but code is one.
-    Named,
-    /// A value is assigned to a name that may hold a secret: it must look random too.
-    Suspected,
-    /// Not a secret: what an earlier pass left in its place.
+enum ClueMeaning {
+    /// What an earlier pass left in a secret's place.
     Placeholder,
+    /// A frame of dashes.
+    Frame,
+    /// A form, by its line.
+    Form(usize),
+    /// A place, by its number.
+    Context(usize),
+    /// A name whose value may be a secret.
+    Name,
 }
 
-/// Enough to know a secret, short enough that a million triggers in one line stay cheap.
-const REACH: usize = 512;
+static CLUE_WORDS: LazyLock<WordFilter<ClueMeaning>> =
+    LazyLock::new(|| WordFilter::new(clue_words()));
 
-/// For secrets with an end to find. Two triggers of such a rule never look at the same bytes.
-const FAR: usize = 64 * 1024;
-
-struct SecretRule {
-    name: &'static str,
-    triggers: &'static [&'static str],
-    pattern: &'static str,
-    check: MatchCheck,
-    /// How many bytes the pattern may look at.
-    reach: usize,
-    regex: OnceLock<Regex>,
-}
-
-const fn rule(
-    name: &'static str,
-    check: MatchCheck,
-    triggers: &'static [&'static str],
-    pattern: &'static str,
-) -> SecretRule {
-    SecretRule {
-        name,
-        triggers,
-        pattern,
-        check,
-        reach: REACH,
-        regex: OnceLock::new(),
+fn clue_words() -> Vec<(String, ClueMeaning)> {
+    let mut words = vec![
+        ("[REDACTED:".to_owned(), ClueMeaning::Placeholder),
+        ("-----BEGIN ".to_owned(), ClueMeaning::Frame),
+        ("-----END ".to_owned(), ClueMeaning::Frame),
+    ];
+    let forms = FORMS.iter().enumerate();
+    words.extend(forms.map(|(at, form)| (form.anchor.to_owned(), ClueMeaning::Form(at))));
+    for (at, context) in CONTEXTS.iter().enumerate() {
+        let triggers = context.triggers.iter();
+        words.extend(triggers.map(|word| ((*word).to_owned(), ClueMeaning::Context(at))));
     }
+    let names = secret_check::name_parts().into_iter();
+    words.extend(names.map(|word| (word, ClueMeaning::Name)));
+    words
 }
-
-/// `name = "value"` in any language, a header or a query; the value's kind is its group's name.
-macro_rules! assignment {
-    () => {
-        concat!(
-            "^(?<key>[A-Za-z_][A-Za-z0-9_-]{0,48})(?<closed>\\\\*[\"'`])?[ \t]{0,8}",
-            "(?<op>\\??:[ \t]*[A-Za-z_&][A-Za-z0-9_<>\\[\\]|&'. ]{0,30}?[ \t]=[ \t]|:=|=>|[=!]==?|[:=])",
-            "[ \t]{0,8}(?:",
-            "[A-Za-z]{0,2}\\\\*\"(?<double>(?:[^\"\\\\\r\n]|\\\\[^\"\r\n])+)|",
-            "[A-Za-z]{0,2}\\\\*'(?<single>(?:[^'\"\\\\\r\n]|\\\\[^'\"\r\n])+)|",
-            "\\\\*`(?<tick>[^`'\"\\\\\r\n]+)|",
-            "(?<bare>[^\\s\"'`\\\\,;(){}<>\\[\\]]+))",
-        )
-    };
-}
-
-/// A private key's frame and its lines, also with `\n` escapes and line numbers between them.
-const PEM: &str = concat!(
-    r"^-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----",
-    r"(?:\s|\\+[nrt])*(?:[A-Za-z][A-Za-z-]{2,20}: [^\n\\]{0,100}(?:\s|\\+[nr])+)*",
-    r"(?:[0-9]{1,6}(?:\s|→|\|)+)?[A-Za-z0-9+/]{16,}=*",
-    r"(?:(?:\s|\\+[nrt]|→|\|)+[A-Za-z0-9+/=]+)*",
-    r"(?:(?:\s|\\+[nrt]|→|\|)*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
-);
-
-/// In order of authority: when two rules find the same text, the first one names it.
-/// Where a pattern has a group, the group is what is replaced.
-static RULES: [SecretRule; 43] = {
-    use MatchCheck::{
-        Named, NotTemplate, Placeholder, Random, RandomWord, Shape, Suspected, WordStart,
-    };
-    [
-        rule(
-            "",
-            Placeholder,
-            &["[redacted:"],
-            r"^\[REDACTED:[a-z0-9-]+:[0-9a-f]{4}\]",
-        ),
-        rule("private-key", Shape, &["-----begin "], PEM).far(),
-        rule(
-            "age-key",
-            Shape,
-            &["age-secret-key-1"],
-            r"^AGE-SECRET-KEY-1[0-9A-Z]{58}",
-        ),
-        // Most vendors of models prefix their keys so.
-        rule("llm-key", RandomWord, &["sk-"], r"^sk-[A-Za-z0-9_-]{20,}"),
-        rule("google-key", Shape, &["aiza"], r"^AIza[A-Za-z0-9_-]{35,}"),
-        rule(
-            "google-token",
-            WordStart,
-            &["ya29."],
-            r"^ya29\.[A-Za-z0-9_-]{20,}",
-        ),
-        rule(
-            "google-secret",
-            Shape,
-            &["gocspx-"],
-            r"^GOCSPX-[A-Za-z0-9_-]{20,}",
-        ),
-        rule(
-            "aws-key",
-            WordStart,
-            &["akia", "asia", "abia"],
-            r"^A[KSB]IA[A-Z0-9]{16}\b",
-        ),
-        rule(
-            "aws-secret",
-            Random,
-            &["secret_access_key", "secretaccesskey"],
-            "^[A-Za-z_]{15,17}\\\\*[\"']?[ \t]*[:=][ \t]*\\\\*[\"']?([A-Za-z0-9/+]{40})",
-        ),
-        rule(
-            "github-token",
-            Shape,
-            &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
-            r"^(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{30,}",
-        ),
-        rule(
-            "gitlab-token",
-            WordStart,
-            &["glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glsoat-"],
-            r"^gl[a-z]{2,4}-[A-Za-z0-9_.-]{20,}",
-        ),
-        rule(
-            "slack-token",
-            WordStart,
-            &["xox", "xapp-"],
-            r"^x(?:ox[a-z](?:\.xox[a-z])?|app)-[A-Za-z0-9-]{10,}",
-        ),
-        rule(
-            "slack-webhook",
-            Shape,
-            &["hooks.slack.com/services/"],
-            r"^hooks\.slack\.com/services/(T[A-Z0-9]+/B[A-Z0-9]+/[A-Za-z0-9]+)",
-        ),
-        rule(
-            "discord-webhook",
-            Shape,
-            &["/api/webhooks/"],
-            r"^/api/webhooks/[0-9]{15,20}/([A-Za-z0-9_-]{50,})",
-        ),
-        rule(
-            "telegram-token",
-            Shape,
-            &[":aa"],
-            r"^:(AA[A-Za-z0-9_-]{33})",
-        ),
-        rule(
-            "stripe-key",
-            WordStart,
-            &["sk_live_", "rk_live_", "sk_test_", "rk_test_"],
-            r"^[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        ),
-        rule(
-            "stripe-webhook",
-            WordStart,
-            &["whsec_"],
-            r"^whsec_[A-Za-z0-9+/=]{24,}",
-        ),
-        rule("npm-token", WordStart, &["npm_"], r"^npm_[A-Za-z0-9]{36,}"),
-        rule(
-            "pypi-token",
-            WordStart,
-            &["pypi-"],
-            r"^pypi-[A-Za-z0-9_-]{50,}",
-        ),
-        rule(
-            "huggingface-token",
-            WordStart,
-            &["hf_"],
-            r"^hf_[A-Za-z0-9]{30,}",
-        ),
-        rule(
-            "sendgrid-key",
-            WordStart,
-            &["sg."],
-            r"^SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}",
-        ),
-        rule("twilio-key", WordStart, &["sk"], r"^SK[0-9a-f]{32}\b"),
-        rule(
-            "azure-key",
-            Shape,
-            &["accountkey=", "sharedaccesskey="],
-            r"^(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,}={0,2})",
-        ),
-        rule(
-            "azure-sas",
-            WordStart,
-            &["sig="],
-            r"^sig=([A-Za-z0-9%+/]{40,}(?:%3D|=)*)",
-        ),
-        rule("groq-key", WordStart, &["gsk_"], r"^gsk_[A-Za-z0-9]{40,}"),
-        rule("xai-key", WordStart, &["xai-"], r"^xai-[A-Za-z0-9]{40,}"),
-        rule(
-            "perplexity-key",
-            WordStart,
-            &["pplx-"],
-            r"^pplx-[A-Za-z0-9]{40,}",
-        ),
-        rule(
-            "replicate-token",
-            WordStart,
-            &["r8_"],
-            r"^r8_[A-Za-z0-9]{37,}",
-        ),
-        rule(
-            "digitalocean-token",
-            WordStart,
-            &["dop_v1_", "doo_v1_", "dor_v1_"],
-            r"^do[opr]_v1_[0-9a-f]{64}",
-        ),
-        rule(
-            "databricks-token",
-            WordStart,
-            &["dapi"],
-            r"^dapi[0-9a-f]{32}",
-        ),
-        rule(
-            "shopify-token",
-            WordStart,
-            &["shpat_", "shpss_", "shpca_", "shppa_"],
-            r"^shp[a-z]{2}_[0-9a-fA-F]{32}",
-        ),
-        rule(
-            "vault-token",
-            WordStart,
-            &["hvs.", "hvb."],
-            r"^hv[sb]\.[A-Za-z0-9_-]{24,}",
-        ),
-        rule(
-            "docker-token",
-            WordStart,
-            &["dckr_pat_"],
-            r"^dckr_pat_[A-Za-z0-9_-]{20,}",
-        ),
-        rule(
-            "grafana-token",
-            WordStart,
-            &["glsa_", "glc_"],
-            r"^gl(?:sa|c)_[A-Za-z0-9+/=_]{32,}",
-        ),
-        rule(
-            "linear-key",
-            WordStart,
-            &["lin_api_"],
-            r"^lin_api_[A-Za-z0-9]{32,}",
-        ),
-        rule(
-            "atlassian-token",
-            WordStart,
-            &["atatt3"],
-            r"^ATATT3[A-Za-z0-9_=-]{60,}",
-        ),
-        rule("mailgun-key", WordStart, &["key-"], r"^key-[0-9a-f]{32}\b"),
-        rule(
-            "jwt",
-            WordStart,
-            &["eyj"],
-            r"^eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*){1,3}",
-        )
-        .far(),
-        rule(
-            "url-password",
-            NotTemplate,
-            &["://"],
-            "^://[^\\s/@:\"'`\\\\<>]{0,100}:([^\\s/@\"'`\\\\<>]{1,200})@[A-Za-z0-9\\[]",
-        ),
-        rule(
-            "authorization",
-            NotTemplate,
-            &["authorization"],
-            "^(?i:authorization)\\\\*[\"']?[ \t]*[:=][ \t]*\\\\*[\"'`]?(?i:bearer|basic|token|apikey|digest)[ \t]+([A-Za-z0-9._~+/-]{6,}=*)",
-        ),
-        rule(
-            "bearer-token",
-            Random,
-            &["bearer "],
-            r"^(?i:bearer) +([A-Za-z0-9._~+/-]{16,}=*)",
-        ),
-        rule(
-            "password",
-            Named,
-            &[
-                "password",
-                "passwd",
-                "passphrase",
-                "pwd",
-                "api_key",
-                "api-key",
-                "apikey",
-            ],
-            assignment!(),
-        ),
-        rule(
-            "secret",
-            Suspected,
-            &[
-                "token",
-                "secret",
-                "credential",
-                "access_key",
-                "accesskey",
-                "private_key",
-                "privatekey",
-                "signing_key",
-                "encryption_key",
-                "_auth",
-                "_pass",
-            ],
-            assignment!(),
-        ),
-    ]
-};
-
-struct TriggerWords {
-    automaton: AhoCorasick,
-    /// The rule of each trigger, by the automaton's numbering.
-    owners: Vec<usize>,
-}
-
-static TRIGGERS: LazyLock<Option<TriggerWords>> = LazyLock::new(|| {
-    let words = RULES.iter().flat_map(|rule| rule.triggers);
-    let owners = RULES
-        .iter()
-        .enumerate()
-        .flat_map(|(i, rule)| rule.triggers.iter().map(move |_| i))
-        .collect();
-    let automaton = AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(words)
-        .ok()?;
-    Some(TriggerWords { automaton, owners })
-});
 
 /// Finds every secret and every placeholder of a text.
 pub(super) fn scan_secrets(text: &str, found: &mut RedactionFindings<'_>) {
-    let Some(triggers) = &*TRIGGERS else { return };
-    for hit in triggers.automaton.find_overlapping_iter(text) {
-        let priority = triggers
-            .owners
-            .get(hit.pattern().as_usize())
-            .copied()
-            .unwrap_or_default();
-        let Some(rule) = RULES.get(priority) else {
-            continue;
+    let mut scan = SecretScan::new(text, found);
+    CLUE_WORDS.scan(text, |meaning, word| scan.look_at(meaning, word));
+    scan.look_at_strays();
+}
+
+/// One pass over a text.
+struct SecretScan<'s, 't, 'r> {
+    text: &'t str,
+    found: &'s mut RedactionFindings<'r>,
+    assignments: AssignmentScan,
+    run_ends: RunEnds,
+    /// Until where the last form reaches: what begins within it is part of it.
+    form_end: usize,
+    /// Until where the last framed text reaches.
+    frame_end: usize,
+    contexts: ContextScan,
+    public: Vec<Range<usize>>,
+}
+
+impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
+    fn new(text: &'t str, found: &'s mut RedactionFindings<'r>) -> Self {
+        SecretScan {
+            text,
+            found,
+            assignments: AssignmentScan::default(),
+            run_ends: RunEnds::default(),
+            form_end: 0,
+            frame_end: 0,
+            contexts: ContextScan::default(),
+            public: Vec::new(),
+        }
+    }
+
+    fn look_at(&mut self, meaning: ClueMeaning, word: Range<usize>) {
+        match meaning {
+            ClueMeaning::Placeholder => self.look_at_placeholder(word.start),
+            ClueMeaning::Frame => self.look_at_frame(word.start),
+            ClueMeaning::Form(at) => self.look_at_form(at, word.start),
+            ClueMeaning::Context(at) => self.look_at_context(at, word.start),
+            ClueMeaning::Name => self.look_at_name(word),
+        }
+    }
+
+    fn look_at_placeholder(&mut self, start: usize) {
+        if let Some(length) = placeholder_length(self.text.get(start..).unwrap_or_default()) {
+            self.found.placeholders.push(start..start + length);
+        }
+    }
+
+    fn look_at_frame(&mut self, start: usize) {
+        if start < self.frame_end {
+            return;
+        }
+        let Some(block) = key_block::find_block(self.text, start) else {
+            return;
         };
-        let Some(range) = rule.find_at(text, hit.start()) else {
-            continue;
+        self.frame_end = block.range.end;
+        match block.private {
+            true => self.add(block.range, FRAME_PRIORITY, "private-key"),
+            false => self.public.push(block.range),
+        }
+    }
+
+    fn look_at_form(&mut self, at: usize, start: usize) {
+        let Some(form) = FORMS.get(at).filter(|_| start >= self.form_end) else {
+            return;
         };
-        match rule.check {
-            MatchCheck::Placeholder => found.placeholders.push(range),
-            MatchCheck::Named => found.spans.push(RedactionSpan {
-                range: range.clone(),
-                priority,
-                rule: assigned_rule_name(text, hit.range()),
-            }),
-            _ => found.spans.push(RedactionSpan {
-                range,
-                priority,
-                rule: rule.name,
-            }),
-        }
-    }
-    found.placeholders.sort_by_key(|p| p.start);
-}
-
-/// Name, trigger words and pattern of a maintained rule: what tells one set of rules from another.
-pub(super) type RuleIdentity = (&'static str, &'static [&'static str], &'static str);
-
-/// The maintained rules, in order of authority.
-pub(super) fn identities() -> Vec<RuleIdentity> {
-    let identity = |rule: &SecretRule| (rule.name, rule.triggers, rule.pattern);
-    RULES.iter().map(identity).collect()
-}
-
-/// Passwords and API keys share their rule, not their name.
-fn assigned_rule_name(text: &str, trigger: Range<usize>) -> &'static str {
-    let is_key = text.get(trigger).is_some_and(|t| t.starts_with(['a', 'A']));
-    if is_key { "api-key" } else { "password" }
-}
-
-impl SecretRule {
-    const fn far(mut self) -> SecretRule {
-        self.reach = FAR;
-        self
-    }
-
-    /// The secret that the trigger at `start` gives away, if it does.
-    fn find_at(&self, text: &str, start: usize) -> Option<Range<usize>> {
-        let before = text.get(..start)?;
-        let needs_start = matches!(self.check, MatchCheck::WordStart | MatchCheck::RandomWord);
-        if needs_start && !opens_word(before) {
-            return None;
-        }
-        let end = text.floor_char_boundary(start.saturating_add(self.reach).min(text.len()));
-        let within = text.get(start..end)?;
-        if self.is_assignment() && !secret_check::may_assign(within) {
-            return None;
-        }
-        let captures = self.regex().captures(within)?;
-        let value = self.accepted(&captures, text.get(start..)?)?;
-        let found = start + value.start..start + value.end;
-        let found = after_escape(text, found.start)..beyond_reach(text, found.end, end);
-        (!found.is_empty()).then_some(found)
-    }
-
-    fn is_assignment(&self) -> bool {
-        matches!(self.check, MatchCheck::Named | MatchCheck::Suspected)
-    }
-
-    fn regex(&self) -> &Regex {
-        self.regex.get_or_init(|| constant(self.pattern))
-    }
-
-    /// The part to replace when the check holds.
-    fn accepted(&self, captures: &Captures<'_>, rest: &str) -> Option<Range<usize>> {
-        if self.is_assignment() {
-            let assigned = AssignedValue::from_captures(captures, rest)?;
-            let secret = match self.check {
-                MatchCheck::Named => secret_check::is_named_secret(&assigned),
-                _ => secret_check::is_suspected_secret(&assigned),
-            };
-            return secret.then_some(assigned.range);
-        }
-        let value = captures.get(1).or_else(|| captures.get(0))?;
-        let accepted = match self.check {
-            MatchCheck::Random | MatchCheck::RandomWord => {
-                secret_check::looks_random(value.as_str())
+        if let Some(range) = form.find_at(self.text, start, &mut self.run_ends) {
+            self.form_end = range.end;
+            if form.name == "aws-key" {
+                self.look_beside_key(range.end);
             }
-            MatchCheck::NotTemplate => !secret_check::is_template(value.as_str()),
-            _ => true,
+            self.add(range, FORM_PRIORITY + at, form.name);
+        }
+    }
+
+    /// The secret of an AWS key, where it stands beside the key's id.
+    fn look_beside_key(&mut self, end: usize) {
+        if let Some(range) = form::find_aws_secret(self.text, end) {
+            self.add(range, FORM_PRIORITY, "aws-secret");
+        }
+    }
+
+    fn look_at_context(&mut self, at: usize, start: usize) {
+        let Some(context) = CONTEXTS.get(at) else {
+            return;
         };
-        accepted.then_some(value.range())
+        let (found, text) = (&mut *self.found, self.text);
+        context.find_at(text, start, &mut self.contexts, |range| {
+            add_span(found, text, range, CONTEXT_PRIORITY + at, context.name);
+        });
+    }
+
+    fn look_at_name(&mut self, word: Range<usize>) {
+        let assigned = self.assignments.read(self.text, word);
+        let judged =
+            assigned.and_then(|a| secret_check::judge_assignment(&a).map(|rule| (a.range, rule)));
+        if let Some((range, rule)) = judged {
+            self.add(range, NAME_PRIORITY, rule);
+        }
+    }
+
+    /// What is neither found yet nor public.
+    fn look_at_strays(&mut self) {
+        let mut known: Vec<Range<usize>> =
+            self.found.spans.iter().map(|s| s.range.clone()).collect();
+        known.append(&mut self.public);
+        known.extend(self.found.placeholders.iter().cloned());
+        let known = join_ranges(known);
+        let mut known = known.iter().peekable();
+        let spans = &mut self.found.spans;
+        stray::scan_strays(self.text, |range| {
+            while known.next_if(|k| k.end <= range.start).is_some() {}
+            if known.peek().is_none_or(|k| k.start >= range.end) {
+                spans.push(RedactionSpan {
+                    range,
+                    priority: STRAY_PRIORITY,
+                    rule: "random-string",
+                });
+            }
+        });
+    }
+
+    fn add(&mut self, range: Range<usize>, priority: usize, rule: &'static str) {
+        add_span(self.found, self.text, range, priority, rule);
     }
 }
 
-/// A value that fills the reach goes on as long as it looks like one.
-fn beyond_reach(text: &str, end: usize, reach: usize) -> usize {
-    if end < reach {
-        return end;
-    }
-    let more = text.get(end..).unwrap_or_default().bytes();
-    end + more
-        .take_while(|b| b.is_ascii_alphanumeric() || b"+/=_-.".contains(b))
-        .count()
-}
-
-/// True when a word can begin after `before`; in raw JSON the `n` of `\n` is no letter.
-fn opens_word(before: &str) -> bool {
-    let continues = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    !before.chars().next_back().is_some_and(continues) || ends_in_escape(before)
-}
-
-/// True when the last characters are an escape such as `\n` or `\u00e9`.
-pub(super) fn ends_in_escape(before: &str) -> bool {
-    let start = before.len();
-    (1..=5).any(|back| {
-        let Some(slash) = start.checked_sub(back + 1) else {
-            return false;
-        };
-        escape_at(before, slash).is_some_and(|length| slash + length == start)
-    })
-}
-
-/// The place at or after `start` that cuts no escape of a JSON string in two.
-pub(super) fn after_escape(text: &str, start: usize) -> usize {
-    let cut = (1..=5).find_map(|back| {
-        let slash = start.checked_sub(back)?;
-        let length = escape_at(text, slash)?;
-        (slash + length > start).then_some(slash + length)
-    });
-    cut.unwrap_or(start)
-}
-
-/// The length of the escape that begins at `slash`, if one does.
-fn escape_at(text: &str, slash: usize) -> Option<usize> {
-    let (before, from) = text.split_at_checked(slash)?;
-    let mut chars = from.chars();
-    if chars.next() != Some('\\') || trailing_backslashes(before) % 2 == 1 {
-        return None;
-    }
-    match chars.next()? {
-        'u' if chars.take(4).filter(char::is_ascii_hexdigit).count() == 4 => Some(6),
-        next => Some(1 + next.len_utf8()),
+/// Adds what was found, without the half of an escape.
+fn add_span(
+    found: &mut RedactionFindings<'_>,
+    text: &str,
+    range: Range<usize>,
+    priority: usize,
+    rule: &'static str,
+) {
+    let range = escape::after_escape(text, range.start)..range.end;
+    if !range.is_empty() {
+        found.spans.push(RedactionSpan {
+            range,
+            priority,
+            rule,
+        });
     }
 }
 
-fn trailing_backslashes(text: &str) -> usize {
-    text.bytes().rev().take_while(|b| *b == b'\\').count()
+/// Which finding names a text that several found: the lower one.
+const FRAME_PRIORITY: usize = 0;
+const FORM_PRIORITY: usize = 1;
+const CONTEXT_PRIORITY: usize = 1 << 16;
+const NAME_PRIORITY: usize = 1 << 17;
+const STRAY_PRIORITY: usize = 1 << 18;
+
+/// Sorted and without overlaps.
+fn join_ranges(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// The length of the placeholder that a text begins with.
+fn placeholder_length(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix("[REDACTED:")?;
+    let label = inside
+        .bytes()
+        .take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+        .count();
+    let digits = inside.get(label..)?.strip_prefix(':')?;
+    let hex = digits
+        .bytes()
+        .take_while(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        .count();
+    let closes = digits.get(hex..)?.starts_with(']');
+    (label > 0 && hex == 4 && closes).then(|| "[REDACTED:".len() + label + 1 + hex + 1)
+}
+
+/// What tells one set of maintained rules from another: its version, and a hash of its tables and patterns.
+pub(super) type RulesIdentity = (u32, String);
+
+/// Names the maintained rules.
+pub(super) fn identify_rules() -> RulesIdentity {
+    let mut hasher = blake3::Hasher::new();
+    for text in [form::FORMATS]
+        .into_iter()
+        .chain(super::letters::TABLES)
+        .chain(secret_check::LISTS)
+        .chain(stray::LISTS)
+    {
+        hasher.update(text.as_bytes());
+    }
+    for context in &CONTEXTS {
+        hasher.update(context.pattern.as_bytes());
+    }
+    (RULES_VERSION, hasher.finalize().to_hex().to_string())
 }
 
 /// Compiles a pattern of this crate.
@@ -525,12 +265,4 @@ fn trailing_backslashes(text: &str) -> usize {
 )]
 pub(super) fn constant(pattern: &'static str) -> Regex {
     Regex::new(pattern).expect("a maintained pattern compiles")
-}
-
-#[cfg(test)]
-pub(super) fn compile_all() -> usize {
-    RULES
-        .iter()
-        .filter(|rule| !rule.regex().as_str().is_empty())
-        .count()
 }

@@ -4,89 +4,261 @@
 //! call. Names that promise a secret need only a value that is not code; names that may hold one
 //! need a value that also looks random.
 
-use std::ops::Range;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use regex::Captures;
+use super::assignment::{AssignedValue, ValueOperator};
+use super::letters;
+use crate::cue_list::cue_lines;
 
-/// A value assigned to a name.
-pub(super) struct AssignedValue<'t> {
-    key: &'t str,
-    /// The name stood in quotes: a JSON key, whose bare value is a number or a literal.
-    key_quoted: bool,
-    operator: &'t str,
-    spaced: bool,
-    value: &'t str,
-    quoted: bool,
-    /// What follows the value.
-    next: Option<char>,
-    pub(super) range: Range<usize>,
+/// The words that tell values and names apart.
+pub(super) const LISTS: [&str; 3] = [NOT_SECRET_LIST, ABOUT_LIST, STAND_IN_LIST];
+const NOT_SECRET_LIST: &str = include_str!("../../templates/secrets/not_secret.txt");
+const ABOUT_LIST: &str = include_str!("../../templates/secrets/about_secret.txt");
+const STAND_IN_LIST: &str = include_str!("../../templates/secrets/stand_in.txt");
+
+static NOT_SECRETS: LazyLock<BTreeSet<&str>> =
+    LazyLock::new(|| cue_lines(NOT_SECRET_LIST).collect());
+
+static ABOUT: LazyLock<BTreeSet<&str>> = LazyLock::new(|| cue_lines(ABOUT_LIST).collect());
+
+static STAND_INS: LazyLock<Vec<&str>> = LazyLock::new(|| cue_lines(STAND_IN_LIST).collect());
+
+/// Words before `token` in a name that points to a place: `nextPageToken`.
+const PLACES: [&str; 12] = [
+    "page",
+    "next",
+    "previous",
+    "prev",
+    "continuation",
+    "cursor",
+    "pagination",
+    "sync",
+    "resume",
+    "skip",
+    "stop",
+    "change",
+];
+
+/// How much of a value shows whether it is random.
+const RANDOM_REACH: usize = 512;
+
+/// What a name promises about its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamePromise {
+    /// A password.
+    Password,
+    /// An API key.
+    ApiKey,
+    /// Perhaps a password: `pass` and `pw` are other things too.
+    Perhaps,
+    /// A secret, if it looks like one.
+    Suspected,
+    /// User and password in one, as base64.
+    Login,
 }
 
-impl<'t> AssignedValue<'t> {
-    /// Reads the groups of the assignment pattern; `rest` is the text it matched at the start of.
-    pub(super) fn from_captures(
-        captures: &Captures<'t>,
-        rest: &'t str,
-    ) -> Option<AssignedValue<'t>> {
-        let bare = captures.name("bare");
-        let quoted = || {
-            ["double", "single", "tick"]
-                .iter()
-                .find_map(|g| captures.name(g))
-        };
-        let value = bare.or_else(quoted)?;
-        let operator = captures.name("op")?;
-        Some(AssignedValue {
-            key: captures.name("key")?.as_str(),
-            key_quoted: captures.name("closed").is_some(),
-            operator: operator.as_str(),
-            spaced: operator.end() != value.start() && bare.is_some(),
-            value: value.as_str(),
-            quoted: bare.is_none(),
-            next: rest.get(value.end()..).and_then(|r| r.chars().next()),
-            range: value.range(),
-        })
+/// Parts of names that may hold a secret; the whole name decides.
+const NAME_PARTS: [&str; 14] = [
+    "pass",
+    "pwd",
+    "pw:",
+    "pw=",
+    "pw =",
+    "kennwort",
+    "senha",
+    "wachtwoord",
+    "apikey",
+    "token",
+    "secret",
+    "credential",
+    "auth\"",
+    "_auth",
+];
+
+/// Names in other scripts; what they name is a password.
+const SPOKEN_NAMES: [&str; 5] = ["contraseña", "пароль", "密码", "パスワード", "비밀번호"];
+
+/// The parts of names that are looked for.
+pub(super) fn name_parts() -> Vec<String> {
+    let fixed = NAME_PARTS
+        .iter()
+        .chain(&SPOKEN_NAMES)
+        .map(|part| (*part).to_owned());
+    let sessions = ["sessionid=", "sessid"].map(str::to_owned);
+    let kinds = KEY_KINDS.iter().chain(&["api"]);
+    let keys =
+        kinds.flat_map(|kind| ["_key", "-key", "key", " key"].map(|key| format!("{kind}{key}")));
+    fixed.chain(sessions).chain(keys).collect()
+}
+
+/// The rule that makes an assigned value a secret, if one does.
+pub(super) fn judge_assignment(a: &AssignedValue<'_>) -> Option<&'static str> {
+    let promise = promise_of(a.name)?;
+    let (rule, secret) = match promise {
+        NamePromise::Password => ("password", is_named_secret(a)),
+        NamePromise::ApiKey => ("api-key", is_named_secret(a)),
+        NamePromise::Perhaps => (
+            "password",
+            !is_code(a) && (looks_random(a.value) || looks_typed(a.value)),
+        ),
+        NamePromise::Suspected => ("secret", !is_code(a) && looks_random(a.value)),
+        NamePromise::Login => (
+            "secret",
+            !is_code(a) && (is_encoded_login(a.value) || letters::is_drawn(a.value.as_bytes())),
+        ),
+    };
+    secret.then_some(rule)
+}
+
+/// What a name promises; nothing when it only speaks about a secret, as `token_count` does.
+fn promise_of(name: &str) -> Option<NamePromise> {
+    if SPOKEN_NAMES.iter().any(|spoken| name.contains(spoken)) {
+        return Some(NamePromise::Password);
     }
+    let words = name_words(name);
+    let (at, promise) = words.iter().enumerate().find_map(|(at, word)| {
+        let next = words.get(at + 1).map(String::as_str);
+        word_promise(word, next).map(|promise| (at, promise))
+    })?;
+    let about = words
+        .iter()
+        .skip(at + 1)
+        .any(|word| ABOUT.contains(word.as_str()));
+    let place = words
+        .iter()
+        .take(at)
+        .any(|word| PLACES.contains(&word.as_str()));
+    (!about && !place).then_some(promise)
 }
 
-/// A quick look before the pattern's slow one: after the name comes an operator. Most mentions of
-/// tokens and passwords are prose and end here.
-pub(super) fn may_assign(text: &str) -> bool {
-    let after_name =
-        text.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    let after_quote = after_name.trim_start_matches(['\\', '"', '\'', '`']);
-    after_quote
-        .trim_start_matches([' ', '\t'])
-        .starts_with([':', '=', '!', '?'])
+fn word_promise(word: &str, next: Option<&str>) -> Option<NamePromise> {
+    let holds = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+    if holds(&[
+        "password",
+        "passwd",
+        "passphrase",
+        "passwort",
+        "passcode",
+        "kennwort",
+        "senha",
+        "wachtwoord",
+    ]) || word.ends_with("pwd")
+    {
+        return Some(NamePromise::Password);
+    }
+    if word.contains("apikey") || word == "api" && next == Some("key") {
+        return Some(NamePromise::ApiKey);
+    }
+    if matches!(word, "pass" | "passe" | "pw") {
+        return Some(NamePromise::Perhaps);
+    }
+    let is_key = next == Some("key") && KEY_KINDS.contains(&word);
+    let joined_key = word
+        .strip_suffix("key")
+        .is_some_and(|kind| KEY_KINDS.contains(&kind));
+    let tokens = word.contains("token") && !word.contains("tokeni");
+    if is_key
+        || joined_key
+        || tokens
+        || holds(&["secret", "credential"])
+        || holds(&["sessionid", "sessid"])
+    {
+        return Some(NamePromise::Suspected);
+    }
+    (word == "auth" && next.is_none()).then_some(NamePromise::Login)
 }
+
+/// What stands before `key` in the name of one that is kept secret.
+const KEY_KINDS: [&str; 19] = [
+    "access",
+    "account",
+    "admin",
+    "app",
+    "auth",
+    "decryption",
+    "deploy",
+    "encryption",
+    "hmac",
+    "jwt",
+    "license",
+    "master",
+    "private",
+    "service",
+    "session",
+    "shared",
+    "signing",
+    "storage",
+    "webhook",
+];
 
 /// For names such as `password` and `api_key`.
-pub(super) fn is_named_secret(a: &AssignedValue<'_>) -> bool {
-    if a.value.len() < 3 || is_code(a) || describes(a.key) {
+fn is_named_secret(a: &AssignedValue<'_>) -> bool {
+    let value = a.value;
+    if value.len() < 3 || is_code(a) {
         return false;
     }
-    if a.value.bytes().all(|b| b.is_ascii_digit()) {
-        return a.value.len() >= 6;
+    match a.operator {
+        ValueOperator::Sentence => return looks_spoken(value),
+        ValueOperator::Flag => {
+            return (!is_wordy(value) || is_drawn_word(value))
+                && !value.starts_with('-')
+                && !is_named_part(value);
+        }
+        _ => {}
     }
-    if a.value.contains(char::is_whitespace) {
-        return a.key.to_ascii_lowercase().starts_with("passphrase");
+    if value.bytes().all(|b| b.is_ascii_digit()) {
+        return value.len() >= 6;
     }
-    if !is_wordy(a.value) {
-        return true;
+    if value.contains(char::is_whitespace) {
+        return a.name.to_ascii_lowercase().starts_with("passphrase");
     }
-    is_lone_word(a)
+    // A tag of YAML, and a list of what a form's field must satisfy.
+    if value.strip_prefix('!').is_some_and(is_plain)
+        || value.contains('|') && is_named_thing(&value.replace('|', "-"))
+    {
+        return false;
+    }
+    // `connect(password=pw2)` passes a variable on.
+    let passes_on =
+        !a.quoted && a.next == Some(')') && is_identifier(value) && is_named_thing(value);
+    if !is_wordy(value) {
+        return !passes_on && !is_number_or_type(value);
+    }
+    is_lone_word(a) || is_drawn_word(value)
 }
 
-/// For names such as `token` and `secret`.
-pub(super) fn is_suspected_secret(a: &AssignedValue<'_>) -> bool {
-    !is_code(a) && !describes(a.key) && looks_random(a.value)
+/// How many bits a word of letters alone must be dearer as chosen letters than as drawn ones.
+const DRAWN_WORD: i32 = 16;
+
+/// Letters and digits that no word is made of.
+fn is_drawn_word(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_alphanumeric())
+        && letters::surprise(value.as_bytes()) > DRAWN_WORD
+}
+
+fn is_plain(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// `0x08`, `u32`, `__u32`.
+fn is_number_or_type(value: &str) -> bool {
+    let kind = value
+        .trim_start_matches('_')
+        .trim_start_matches(['u', 'i', 'f']);
+    value.starts_with("0x") && value.len() <= 18 || matches!(kind, "8" | "16" | "32" | "64" | "128")
 }
 
 /// A word without digits or symbols is a password only where code would not put a name or a type.
 fn is_lone_word(a: &AssignedValue<'_>) -> bool {
     let word = a.value;
+    let lower = word.to_ascii_lowercase();
+    let names = ["password", "passwd", "secret", "token"];
     if word.contains(['_', '-', '.', '/'])
-        || NOT_SECRETS.contains(&word.to_ascii_lowercase().as_str())
+        || names
+            .iter()
+            .any(|name| lower.len() > name.len() && lower.contains(name))
+        || NOT_SECRETS.contains(word.to_ascii_lowercase().as_str())
     {
         return false;
     }
@@ -96,8 +268,11 @@ fn is_lone_word(a: &AssignedValue<'_>) -> bool {
     }
     let ends_line = matches!(a.next, None | Some('\n' | '\r' | '"' | '\\'));
     match a.operator {
-        "=" => lower && !a.spaced && (ends_line || matches!(a.next, Some(' ' | '&' | '\''))),
-        ":" => lower && ends_line,
+        ValueOperator::Equals => {
+            lower && !a.spaced && (ends_line || matches!(a.next, Some(' ' | '&' | '\'')))
+        }
+        ValueOperator::Colon => lower && ends_line,
+        ValueOperator::Tag => lower,
         _ => false,
     }
 }
@@ -110,73 +285,11 @@ fn is_camel(word: &str) -> bool {
     rest.chars().any(|c| c.is_ascii_uppercase()) && rest.chars().any(|c| c.is_ascii_lowercase())
 }
 
-/// Words that stand where a password would and are none: types, literals, labels.
-const NOT_SECRETS: [&str; 58] = [
-    "any",
-    "auto",
-    "basic",
-    "bool",
-    "boolean",
-    "bytes",
-    "char",
-    "confirm",
-    "const",
-    "default",
-    "disabled",
-    "empty",
-    "enabled",
-    "env",
-    "false",
-    "field",
-    "file",
-    "float",
-    "forgot",
-    "hidden",
-    "input",
-    "int",
-    "integer",
-    "invalid",
-    "key",
-    "keyring",
-    "let",
-    "missing",
-    "never",
-    "new",
-    "nil",
-    "none",
-    "not",
-    "null",
-    "number",
-    "object",
-    "option",
-    "optional",
-    "pass",
-    "passphrase",
-    "passwd",
-    "password",
-    "prompt",
-    "pwd",
-    "redacted",
-    "required",
-    "secret",
-    "self",
-    "str",
-    "string",
-    "text",
-    "token",
-    "true",
-    "undefined",
-    "unknown",
-    "unset",
-    "varchar",
-    "yes",
-];
-
 /// Code, a template, a path or a stand-in: never a value that somebody could use.
 fn is_code(a: &AssignedValue<'_>) -> bool {
     let value = a.value;
     let opens_code = value.starts_with([
-        ' ', ',', ':', ';', ')', ']', '}', '[', '=', '>', '|', '\t', '~', '&', '\\',
+        ' ', ',', ':', ';', ')', ']', '}', '[', '=', '>', '|', '\t', '~', '&', '\\', '+',
     ]);
     if opens_code || is_template(value) || is_path(value) || is_mask(value) {
         return true;
@@ -184,7 +297,8 @@ fn is_code(a: &AssignedValue<'_>) -> bool {
     if a.quoted {
         return is_constant_name(value);
     }
-    a.key_quoted || matches!(a.next, Some('(' | '[' | '{' | '<')) || is_dotted_name(value)
+    let opens = matches!(a.next, Some('(' | '[' | '{' | '<')) && a.operator != ValueOperator::Tag;
+    a.name_quoted || opens || is_dotted_name(value)
 }
 
 /// `${PASSWORD}`, `$API_KEY`, `<token>`, `{{ secret }}`, `%s`, `your-key-here`.
@@ -204,19 +318,6 @@ pub(super) fn is_template(value: &str) -> bool {
         || (value.contains('{') && value.contains('}'))
         || STAND_INS.iter().any(|word| lower.contains(word))
 }
-
-const STAND_INS: [&str; 10] = [
-    "your_",
-    "your-",
-    "yourpass",
-    "changeme",
-    "change-me",
-    "example",
-    "placeholder",
-    "redacted",
-    "xxxx",
-    "<your",
-];
 
 fn is_path(value: &str) -> bool {
     value.starts_with(['/', '.']) || value.contains("://") || value.starts_with("~/")
@@ -258,6 +359,9 @@ fn is_wordy(value: &str) -> bool {
 
 /// Long, mixed and without pattern: nobody typed this as a name.
 pub(super) fn looks_random(value: &str) -> bool {
+    let value = value
+        .get(..value.floor_char_boundary(RANDOM_REACH))
+        .unwrap_or_default();
     let length = value.len();
     if length < 12 || is_template(value) || value.contains(char::is_whitespace) {
         return false;
@@ -265,7 +369,84 @@ pub(super) fn looks_random(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let mostly_digits = digits * 10 > (digits + letters) * 8;
-    digits > 0 && letters > 0 && !mostly_digits && !is_named_thing(value) && entropy(value) >= 3.0
+    let is_long_hex = length >= 32 && value.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    (digits > 0 && !is_named_thing(value) || is_drawn_word(value))
+        && letters > 0
+        && (!mostly_digits || is_long_hex)
+        && !is_chosen(value)
+        && entropy(value) >= 3.0
+}
+
+/// True for words and names, by their letters; hex digits are no words.
+fn is_chosen(value: &str) -> bool {
+    let is_hex = value.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    !is_hex && letters::surprise(value.as_bytes()) < 0
+}
+
+/// What somebody typed as a password: letters, digits and a sign.
+fn looks_typed(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
+    value.len() >= 8
+        && !is_template(value)
+        && has(u8::is_ascii_alphabetic)
+        && has(u8::is_ascii_digit)
+        && (has(|b| b"!@#$%^&*?~".contains(b))
+            || !is_named_thing(value) && letters::surprise(value.as_bytes()) > 8)
+}
+
+/// What stands behind `the password is`: no word, and no name of an algorithm.
+fn looks_spoken(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
+    let plain = !value.contains(['_', '-', '/', '.', ':', '%'])
+        || looks_random(value)
+        || looks_typed(value);
+    value.len() >= 6
+        && plain
+        && has(u8::is_ascii_alphabetic)
+        && (has(u8::is_ascii_digit) || has(|b| b"!@#$^&*".contains(b)) || is_drawn_word(value))
+        && !NOT_SECRETS.contains(value.to_ascii_lowercase().as_str())
+}
+
+/// `user:password` in base64, as `docker login` keeps it.
+fn is_encoded_login(value: &str) -> bool {
+    let Some(decoded) = decode_base64(value) else {
+        return false;
+    };
+    let printable = decoded.iter().all(|b| b.is_ascii_graphic() || *b == b' ');
+    value.len() >= 8 && printable && decoded.contains(&b':')
+}
+
+fn decode_base64(value: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let (mut bits, mut held) = (0u32, 0);
+    for byte in value.trim_end_matches('=').bytes() {
+        let sextet = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(sextet);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held & 0xff) as u8);
+        }
+    }
+    Some(out)
+}
+
+fn is_identifier(value: &str) -> bool {
+    value
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// The metavariable of a help text, or the next flag's name.
+fn is_named_part(value: &str) -> bool {
+    is_constant_name(value) || value.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
 }
 
 /// `gpt-4o-mini`, `my-app-secret-v2`, `src/token2.rs`, `sha256`: words with a short number.
@@ -298,80 +479,8 @@ fn entropy(value: &str) -> f64 {
         .sum()
 }
 
-/// True for names that speak about a secret without holding it: `token_count`, `secretName`.
-fn describes(key: &str) -> bool {
-    let words = name_words(key);
-    let joined_on = words.first().is_some_and(|w| w.starts_with("tokeni"));
-    joined_on || words.iter().skip(1).any(|w| ABOUT.contains(&w.as_str()))
-}
-
-const ABOUT: [&str; 62] = [
-    "address",
-    "arn",
-    "at",
-    "attempts",
-    "batch",
-    "budget",
-    "class",
-    "cost",
-    "count",
-    "counts",
-    "date",
-    "dir",
-    "enabled",
-    "endpoint",
-    "env",
-    "error",
-    "errors",
-    "exp",
-    "expires",
-    "expiry",
-    "field",
-    "file",
-    "format",
-    "helper",
-    "hint",
-    "id",
-    "ids",
-    "index",
-    "input",
-    "kind",
-    "label",
-    "len",
-    "length",
-    "level",
-    "limit",
-    "manager",
-    "max",
-    "message",
-    "method",
-    "min",
-    "mode",
-    "name",
-    "names",
-    "path",
-    "pattern",
-    "policy",
-    "prefix",
-    "provider",
-    "regex",
-    "rules",
-    "size",
-    "source",
-    "status",
-    "store",
-    "ttl",
-    "type",
-    "types",
-    "url",
-    "uri",
-    "usage",
-    "validator",
-    "version",
-];
-
 /// The words of a name in any style, lower case.
-fn name_words(key: &str) -> Vec<String> {
+pub(super) fn name_words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in key.chars() {

@@ -6,6 +6,7 @@ use compact::config::{
     Config as Settings, ConfigSources, EffectiveValue, FileReview, FileText, IgnoredKey,
     LoadedConfig, TrustStore, find_allowance, starter_file,
 };
+use compact::redact::{RedactionCounts, RedactionRules, Redactor};
 use owo_colors::{OwoColorize, Style};
 use serde_json::{Value, json};
 
@@ -235,7 +236,7 @@ fn show(loaded: &LoadedConfig) -> CommandAnswer {
     for effective in &loaded.values {
         table.add_row([
             effective.path.clone(),
-            one_line(&format_value(&effective.value), 40),
+            one_line(&format_value(&shown_value(effective)), 40),
             effective.origin.layer().to_owned(),
             effective.origin.to_string(),
         ]);
@@ -259,10 +260,19 @@ fn show(loaded: &LoadedConfig) -> CommandAnswer {
     CommandAnswer::new(json, human).with_settings_files(&loaded.files)
 }
 
+/// A setting's value without the secrets that should not be in it, such as the password of an address.
+fn shown_value(effective: &EffectiveValue) -> Value {
+    let mut value = effective.value.clone();
+    if let Ok(redactor) = Redactor::new(&RedactionRules::default()) {
+        redactor.redact_value(&mut value, &mut RedactionCounts::new());
+    }
+    value
+}
+
 fn value_json(effective: &EffectiveValue) -> Value {
     json!({
         "path": effective.path,
-        "value": effective.value,
+        "value": shown_value(effective),
         "source": effective.origin.to_string(),
         "layer": effective.origin.layer(),
         "project_may_set": find_allowance(&effective.path).is_some(),

@@ -56,6 +56,28 @@ fn an_unknown_key_is_told_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn passwords_in_addresses_are_not_shown() {
+    let place = Place::new();
+    let settings = "summarizer:\n  url: https://ann:hunter2@models.example/v1\n\
+                    storage:\n  s3:\n    endpoint: https://ann:hunter2@s3.example\n";
+    place.write("c.yaml", settings);
+    let human = place
+        .run(&["config", "show", "--config", "c.yaml"])
+        .ok()
+        .text();
+    let json = place
+        .json(&["config", "show", "--config", "c.yaml"])
+        .to_string();
+    for shown in [human, json] {
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(
+            shown.contains("https://ann:[REDACTED:url-password:"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn configuration_is_written_checked_and_shown() {
     let place = Place::new();
     place.run(&["config", "init"]).ok();

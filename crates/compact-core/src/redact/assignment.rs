@@ -1,0 +1,381 @@
+//! Values that stand behind a name: `name = "value"` in any language, a header, a query, a flag, a tag or a sentence.
+//!
+//! Read by hand, from the word that a filter found: the whole name around it, an operator, a value. Where a value of
+//! plain characters ends is remembered, so a line of a million names is read once. Whether the value is a secret is for
+//! `secret_check` to decide.
+
+use std::ops::Range;
+
+use super::escape;
+
+/// The most characters of a name on either side of its telling word.
+const NAME_REACH: usize = 48;
+
+/// The most bytes of a value that are looked at; what goes on beyond them belongs to it too.
+const VALUE_REACH: usize = 512;
+
+/// The most spaces on either side of an operator.
+const MOST_SPACES: usize = 8;
+
+/// How far back a string may have been opened.
+const QUOTE_REACH: usize = 512;
+
+/// Values with more operators in them are lines of assignments, each of which is looked at by itself.
+const MOST_OPERATORS: usize = 4;
+
+/// What joins a name and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueOperator {
+    /// `=`
+    Equals,
+    /// `:`
+    Colon,
+    /// `==`, `:=`, `=>`, or a type and `=`.
+    Other,
+    /// `--name value`
+    Flag,
+    /// `<name>value</name>`
+    Tag,
+    /// `the name is value`
+    Sentence,
+}
+
+/// A value assigned to a name.
+#[derive(Debug)]
+pub(super) struct AssignedValue<'t> {
+    pub(super) name: &'t str,
+    /// The name stood in quotes: a JSON key, whose bare value is a number or a literal.
+    pub(super) name_quoted: bool,
+    pub(super) operator: ValueOperator,
+    /// Spaces stand before a bare value.
+    pub(super) spaced: bool,
+    pub(super) value: &'t str,
+    pub(super) quoted: bool,
+    /// What follows the value.
+    pub(super) next: Option<char>,
+    pub(super) range: Range<usize>,
+}
+
+/// What one pass over a text remembers, so that no byte is read for every name before it.
+#[derive(Default)]
+pub(super) struct AssignmentScan {
+    /// Where the last name ended; a word within it tells nothing new.
+    name_end: usize,
+    /// Where the last bare value ended.
+    bare: Range<usize>,
+}
+
+impl AssignmentScan {
+    /// The value behind the name that holds a telling word.
+    pub(super) fn read<'t>(
+        &mut self,
+        text: &'t str,
+        word: Range<usize>,
+    ) -> Option<AssignedValue<'t>> {
+        if word.start < self.name_end {
+            return None;
+        }
+        let name = name_around(text, &word);
+        let (operator, name_quoted, at) = read_operator(text, &name)?;
+        self.name_end = name.end;
+        let value_at = skip_spaces(text, at);
+        let found = self.read_value(text, value_at, operator)?;
+        let inside = found
+            .quote
+            .is_some_and(|quote| !name_quoted && closes_string(text, name.start, quote));
+        if inside {
+            return None;
+        }
+        let range = escape::after_escape(text, found.range.start)..found.range.end;
+        Some(AssignedValue {
+            name: text.get(name)?.trim_start_matches('-'),
+            name_quoted,
+            operator,
+            spaced: value_at != at,
+            value: text.get(range.clone())?,
+            quoted: found.quote.is_some(),
+            next: text.get(range.end..)?.chars().next(),
+            range,
+        })
+    }
+
+    fn read_value(&mut self, text: &str, at: usize, operator: ValueOperator) -> Option<FoundValue> {
+        if operator == ValueOperator::Tag {
+            return read_tagged(text, at);
+        }
+        if let Some(quoted) = read_quoted(text, at) {
+            return Some(quoted);
+        }
+        if !self.bare.contains(&at) {
+            self.bare = at..bare_end(text, at);
+        }
+        let mut range = at..self.bare.end;
+        let value = text.get(range.clone())?;
+        let near = value.get(..value.floor_char_boundary(VALUE_REACH / 4))?;
+        let operators = near.bytes().filter(|b| matches!(b, b'=' | b':')).count();
+        if value.is_empty() || operators > MOST_OPERATORS {
+            return None;
+        }
+        if operator == ValueOperator::Sentence {
+            range.end -= value.len() - value.trim_end_matches(['.', ':', '!', '?']).len();
+        }
+        Some(FoundValue { range, quote: None })
+    }
+}
+
+struct FoundValue {
+    range: Range<usize>,
+    quote: Option<QuoteMark>,
+}
+
+/// A quote with the backslashes before it, which say how deep the string is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct QuoteMark {
+    quote: u8,
+    depth: usize,
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// The whole name that a word is part of.
+fn name_around(text: &str, word: &Range<usize>) -> Range<usize> {
+    let signs = text.get(word.clone()).unwrap_or_default().bytes().rev();
+    let word = word.start
+        ..word.end
+            - signs
+                .take_while(|b| b.is_ascii() && !is_name_byte(*b))
+                .count();
+    let before = text.get(..word.start).unwrap_or_default();
+    let after = text.get(word.end..).unwrap_or_default();
+    let back = before
+        .bytes()
+        .rev()
+        .take(NAME_REACH)
+        .take_while(|b| is_name_byte(*b))
+        .count();
+    let on = after
+        .bytes()
+        .take(NAME_REACH)
+        .take_while(|b| is_name_byte(*b))
+        .count();
+    escape::after_escape(text, word.start - back)..word.end + on
+}
+
+/// The operator after a name, whether the name was in quotes, and where the operator ends.
+fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool, usize)> {
+    let rest = text.get(name.end..)?;
+    let first = rest.bytes().next()?;
+    if !matches!(
+        first,
+        b':' | b'=' | b'!' | b'?' | b'>' | b' ' | b'\t' | b'\\' | b'"' | b'\'' | b'`' | 0xef
+    ) {
+        return None;
+    }
+    let slashes = rest.bytes().take_while(|b| *b == b'\\').count();
+    let closed = rest
+        .as_bytes()
+        .get(slashes)
+        .is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'));
+    let at = name.end + if closed { slashes + 1 } else { 0 };
+    let spaced = skip_spaces(text, at);
+    let tail = text.get(spaced..)?;
+    if let Some((operator, length)) = match_operator(tail) {
+        return Some((operator, closed, spaced + length));
+    }
+    if closed {
+        let value = tail.strip_prefix("value=").filter(|_| spaced > at)?;
+        return Some((ValueOperator::Other, true, text.len() - value.len()));
+    }
+    match_loose_operator(text, name, tail)
+        .map(|(operator, length)| (operator, false, spaced + length))
+}
+
+fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
+    if let Some(length) = typed_operator(tail) {
+        return Some((ValueOperator::Other, length));
+    }
+    for (sign, operator) in [
+        (":=", ValueOperator::Other),
+        ("=>", ValueOperator::Other),
+        ("===", ValueOperator::Other),
+        ("!==", ValueOperator::Other),
+        ("==", ValueOperator::Other),
+        ("!=", ValueOperator::Other),
+        (":", ValueOperator::Colon),
+        ("：", ValueOperator::Colon),
+        ("=", ValueOperator::Equals),
+    ] {
+        if tail.starts_with(sign) {
+            return Some((operator, sign.len()));
+        }
+    }
+    None
+}
+
+/// `: Type = `, with its length.
+fn typed_operator(tail: &str) -> Option<usize> {
+    let typed = tail.strip_prefix('?').unwrap_or(tail).strip_prefix(':')?;
+    let opened = tail.len() - typed.len();
+    let name = typed.trim_start_matches([' ', '\t']);
+    let indent = typed.len() - name.len();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '&')) {
+        return None;
+    }
+    let is_type = |b: &u8| b.is_ascii_alphanumeric() || b"_<>[]|&'. ".contains(b);
+    let length = name.bytes().take(32).take_while(is_type).count();
+    let spaced = name.get(..length)?.ends_with(' ');
+    let equals = name.get(length..)?.strip_prefix('=')?;
+    (spaced && equals.starts_with([' ', '\t'])).then_some(opened + indent + length + 1)
+}
+
+/// A flag's space, the end of a tag, or a verb.
+fn match_loose_operator(
+    text: &str,
+    name: &Range<usize>,
+    tail: &str,
+) -> Option<(ValueOperator, usize)> {
+    let before = text.get(..name.start)?;
+    let whole = text.get(name.clone())?;
+    if let (Some(_), true) = (tail.strip_prefix('>'), before.ends_with(['<', ':'])) {
+        return Some((ValueOperator::Tag, 1));
+    }
+    let spaced = text.get(name.end..)?.starts_with([' ', '\t']);
+    if !spaced {
+        return None;
+    }
+    if whole.starts_with("--")
+        || whole.starts_with('-') && before.ends_with(' ')
+        || is_setting(before)
+    {
+        return Some((ValueOperator::Flag, 0));
+    }
+    let verb = ["is ", "ist ", "est ", "es ", "was ", "is: "]
+        .iter()
+        .find(|verb| tail.starts_with(**verb))?;
+    Some((ValueOperator::Sentence, verb.len()))
+}
+
+/// `aws configure set NAME VALUE`, `npm config set NAME VALUE`.
+fn is_setting(before: &str) -> bool {
+    ["configure set ", "config set ", "config add ", "setx "]
+        .iter()
+        .any(|command| before.ends_with(command))
+}
+
+fn skip_spaces(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest
+        .bytes()
+        .take(MOST_SPACES)
+        .take_while(|b| matches!(b, b' ' | b'\t'))
+        .count()
+}
+
+/// A value in quotes, also behind a prefix such as Python's `b` and behind backslashes.
+fn read_quoted(text: &str, at: usize) -> Option<FoundValue> {
+    let bytes = text.as_bytes();
+    let count = |from: usize, most: usize, test: fn(&u8) -> bool| {
+        let rest = bytes.get(from..).unwrap_or_default();
+        rest.iter().take(most).take_while(|b| test(b)).count()
+    };
+    let prefix = count(at, 2, u8::is_ascii_alphabetic);
+    let depth = count(at + prefix, VALUE_REACH, |b| *b == b'\\');
+    let quote = bytes
+        .get(at + prefix + depth)
+        .copied()
+        .filter(|b| matches!(b, b'"' | b'\'' | b'`'))?;
+    let start = at + prefix + depth + 1;
+    let end = quoted_end(bytes, start, quote);
+    (end > start).then_some(FoundValue {
+        range: start..end,
+        quote: Some(QuoteMark { quote, depth }),
+    })
+}
+
+/// No value crosses a quote of its own or a double one, a line's end, or an escaped quote.
+fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start;
+    let limit = start + VALUE_REACH;
+    while let Some(byte) = bytes.get(at).copied().filter(|_| at < limit) {
+        let ends = byte == quote
+            || byte == b'"'
+            || matches!(byte, b'\r' | b'\n')
+            || quote == b'`' && byte == b'\'';
+        if ends {
+            break;
+        }
+        if byte == b'\\' {
+            let next = bytes.get(at + 1).copied();
+            let stops = next.is_none_or(|b| b == quote || matches!(b, b'"' | b'\r' | b'\n'));
+            if stops || quote == b'`' {
+                break;
+            }
+            at += 1;
+        }
+        at += 1;
+    }
+    char_start(bytes, at.min(bytes.len()))
+}
+
+/// The start of the character that a place is in.
+fn char_start(bytes: &[u8], at: usize) -> usize {
+    let inner = |b: &u8| *b & 0b1100_0000 == 0b1000_0000;
+    let mut at = at;
+    while at > 0 && bytes.get(at).is_some_and(inner) {
+        at -= 1;
+    }
+    at
+}
+
+/// Where a value without quotes ends.
+fn bare_end(text: &str, at: usize) -> usize {
+    let ends = |c: char| c.is_whitespace() || "\"'`\\,;(){}<>[]".contains(c);
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest.find(ends).unwrap_or(rest.len())
+}
+
+/// What stands before a closing tag.
+fn read_tagged(text: &str, at: usize) -> Option<FoundValue> {
+    let rest = text.get(at..)?;
+    let near = rest.get(..rest.floor_char_boundary(VALUE_REACH))?;
+    let length = near.find(['<', '\n', '"', '\\'])?;
+    let closes = rest.get(length..)?.starts_with("</");
+    (closes && length > 0).then_some(FoundValue {
+        range: at..at + length,
+        quote: None,
+    })
+}
+
+/// True when a string is open where a name starts, so that the next quote closes it: `"password=" + it`.
+fn closes_string(text: &str, name_start: usize, mark: QuoteMark) -> bool {
+    let near = name_start.saturating_sub(QUOTE_REACH);
+    let before = text.as_bytes().get(near..name_start).unwrap_or_default();
+    let line = before
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
+    let line = before.get(line..).unwrap_or_default();
+    let mut open = false;
+    let mut depth = 0;
+    for (at, byte) in line.iter().enumerate() {
+        if *byte == b'\\' {
+            depth += 1;
+            continue;
+        }
+        if *byte == mark.quote && depth == mark.depth && !is_apostrophe(line, at) {
+            open = !open;
+        }
+        depth = 0;
+    }
+    open
+}
+
+fn is_apostrophe(line: &[u8], at: usize) -> bool {
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| line.get(at))
+            .is_some_and(u8::is_ascii_alphabetic)
+    };
+    line.get(at) == Some(&b'\'') && is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))
+}

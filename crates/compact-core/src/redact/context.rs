@@ -1,0 +1,365 @@
+//! Secrets that are given away by where they stand: addresses, headers, commands, cookies, hashes of passwords.
+//!
+//! A pattern runs only where its word stands, anchored there and bounded. No pattern crosses a quote or cuts an escape,
+//! which keeps JSON valid.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use regex::Regex;
+
+use super::rules::constant;
+use super::secret_check;
+
+/// How many bytes a pattern may look at.
+const REACH: usize = 512;
+
+/// How far before a flag its command may stand.
+const COMMAND_REACH: usize = 300;
+
+/// The most bytes of an address before its `@`.
+const LONGEST_LOGIN: usize = 320;
+
+/// What a match must satisfy beyond its shape.
+#[derive(Clone, Copy)]
+enum ContextProof {
+    /// The shape is proof enough.
+    Shape,
+    /// The value must not be a template such as `${PASSWORD}` or `<token>`.
+    NotTemplate,
+    /// The value must look random.
+    Random,
+    /// An address with somebody's name or token before its host, which must not be a template.
+    Address,
+    /// As `Address`, and the value must look random.
+    RandomAddress,
+    /// One of these commands must stand before it in its line.
+    Command(&'static [&'static str]),
+    /// Every pair of the header is looked at.
+    Pairs,
+}
+
+/// A place where secrets stand. The first group of the pattern is what is replaced.
+pub(super) struct SecretContext {
+    pub(super) name: &'static str,
+    pub(super) triggers: &'static [&'static str],
+    pub(super) pattern: &'static str,
+    proof: ContextProof,
+    regex: OnceLock<Regex>,
+}
+
+const fn context(
+    name: &'static str,
+    proof: ContextProof,
+    triggers: &'static [&'static str],
+    pattern: &'static str,
+) -> SecretContext {
+    SecretContext {
+        name,
+        triggers,
+        pattern,
+        proof,
+        regex: OnceLock::new(),
+    }
+}
+
+/// A value behind a flag: not a flag, a variable or a quote's end.
+macro_rules! flag_value {
+    () => {
+        "([^\\s\"'`\\\\$<>-][^\\s\"'`\\\\<>|;&]{2,})"
+    };
+}
+
+pub(super) static CONTEXTS: [SecretContext; 16] = {
+    use ContextProof::{Address, Command, NotTemplate, Pairs, Random, RandomAddress, Shape};
+    [
+        context(
+            "aws-secret",
+            Random,
+            &["secret_access_key", "secretaccesskey", "secret access key"],
+            "^[A-Za-z_ ]{15,17}\\\\*[\"']?[ \t]*[:=]?[ \t]*\\\\*[\"']?([A-Za-z0-9/+]{40})",
+        ),
+        context(
+            "azure-key",
+            Shape,
+            &["accountkey=", "sharedaccesskey="],
+            r"^(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,}={0,2})",
+        ),
+        context(
+            "azure-sas",
+            Shape,
+            &["sig="],
+            r"^sig=([A-Za-z0-9%+/]{40,}(?:%3D|=)*)",
+        ),
+        context(
+            "url-password",
+            Address,
+            &["://"],
+            "^://[^\\s/@:\"'`\\\\<>]{0,100}:([^\\s/@\"'`\\\\<>]{1,200})@[A-Za-z0-9\\[]",
+        ),
+        // A password with `@` or `/` in it, where a port cannot stand.
+        context(
+            "url-password",
+            Address,
+            &[
+                "ql://",
+                "db://",
+                "+srv://",
+                "redis://",
+                "rediss://",
+                "amqp://",
+                "amqps://",
+                "postgres://",
+            ],
+            "^(?:ql|db|\\+srv|rediss?|amqps?|postgres)://[^\\s/@:\"'`\\\\<>]{1,100}:([^\\s\"'`\\\\<>]{1,200})@[A-Za-z0-9.-]+(?::[0-9]+)?(?:[/?]|$|[\\s\"'`\\\\])",
+        ),
+        context(
+            "url-token",
+            RandomAddress,
+            &["://"],
+            "^://([A-Za-z0-9_-]{20,200})(?::x-oauth-basic)?@[A-Za-z0-9\\[]",
+        ),
+        context(
+            "authorization",
+            NotTemplate,
+            &["authorization"],
+            "^(?i:authorization)\\\\*[\"']?[ \t]*[:=,][ \t]*\\\\*[\"'`]?(?i:bearer|basic|token|apikey|digest|bot)[ \t]+([A-Za-z0-9._~+/-]{6,}=*)",
+        ),
+        context(
+            "authorization",
+            Random,
+            &["authorization"],
+            "^(?i:authorization)\\\\*[\"']?[ \t]*[:=,][ \t]*\\\\*[\"'`]?([A-Za-z0-9._~+/-]{16,}=*)",
+        ),
+        context(
+            "bearer-token",
+            Random,
+            &["bearer "],
+            r"^(?i:bearer) +([A-Za-z0-9._~+/-]{16,}=*)",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["login "],
+            "^login[ \t\n]{1,8}\\S{1,100}[ \t\n]{1,8}password[ \t\n]{1,8}([^\\s\"'`\\\\]+)",
+        ),
+        context(
+            "password",
+            Command(&["curl", "wget", "http", "https", "hurl"]),
+            &[" -u", " --user", " --proxy-user"],
+            "^ (?:-u|--user|--proxy-user)[ =]?\\\\*[\"']?[^\\s:\"'`\\\\$]{1,100}:([^\\s\"'`\\\\$<][^\\s\"'`\\\\<>]*)",
+        ),
+        context(
+            "password",
+            Command(&[
+                "mysql",
+                "mysqldump",
+                "mysqladmin",
+                "mysqlimport",
+                "mariadb",
+                "mariadb-dump",
+                "7z",
+                "7za",
+                "sshpass",
+            ]),
+            &[" -p"],
+            concat!("^ -p\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["sshpass", "login", "mongo", "mongosh", "mongodump"]),
+            &[" -p "],
+            concat!("^ -p \\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&[
+                "redis-cli",
+                "ldapsearch",
+                "ldapadd",
+                "ldapmodify",
+                "ldapwhoami",
+            ]),
+            &[" -a ", " -w "],
+            concat!("^ -[aw] \\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["zip", "unzip"]),
+            &[" -p ", " -p"],
+            concat!("^ -P ?\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "cookie",
+            Pairs,
+            &[
+                "cookie: ",
+                "cookie:\\\"",
+                "cookie\": \"",
+                "cookie\\\": \\\"",
+                "--cookie ",
+                " -b ",
+            ],
+            "^(?i:-?-?[a-z]+)\\\\*\"?:? ?\\\\*[\"']?([^\\s\"'`\\\\]+=[^\"'`\\\\\r\n]+)",
+        ),
+    ]
+};
+
+impl SecretContext {
+    /// Calls `found` with each secret that the trigger at `start` gives away.
+    pub(super) fn find_at(
+        &self,
+        text: &str,
+        start: usize,
+        scan: &mut ContextScan,
+        mut found: impl FnMut(Range<usize>),
+    ) {
+        let end = text.floor_char_boundary(start.saturating_add(REACH).min(text.len()));
+        let within = text.get(start..end).unwrap_or_default();
+        if !self.may_be_here(text, start, within, scan) {
+            return;
+        }
+        let captures = self.regex().captures(within);
+        let Some(value) = captures.and_then(|c| c.get(1).or_else(|| c.get(0))) else {
+            return;
+        };
+        let range = start + value.start()..start + value.end();
+        if let ContextProof::Pairs = self.proof {
+            scan.pairs_end = range.end;
+            find_pairs(value.as_str(), |pair| {
+                found(range.start + pair.start..range.start + pair.end)
+            });
+        } else if self.accepts(value.as_str()) {
+            found(range.start..beyond_reach(text, range.end, end));
+        }
+    }
+
+    /// A quick look before the pattern's slow one.
+    fn may_be_here(&self, text: &str, start: usize, within: &str, scan: &mut ContextScan) -> bool {
+        match self.proof {
+            ContextProof::Command(commands) => {
+                scan.commands.read_until(text, start);
+                scan.commands
+                    .words
+                    .iter()
+                    .any(|word| commands.contains(word))
+            }
+            ContextProof::Address | ContextProof::RandomAddress => {
+                scan.may_have_login(within, start)
+            }
+            ContextProof::Pairs => start >= scan.pairs_end,
+            ContextProof::Shape | ContextProof::NotTemplate | ContextProof::Random => true,
+        }
+    }
+
+    fn accepts(&self, value: &str) -> bool {
+        match self.proof {
+            ContextProof::Random | ContextProof::RandomAddress => secret_check::looks_random(value),
+            ContextProof::NotTemplate | ContextProof::Address | ContextProof::Command(_) => {
+                !secret_check::is_template(value)
+            }
+            ContextProof::Shape | ContextProof::Pairs => true,
+        }
+    }
+
+    fn commands(&self) -> Option<&'static [&'static str]> {
+        match self.proof {
+            ContextProof::Command(commands) => Some(commands),
+            _ => None,
+        }
+    }
+
+    /// The compiled pattern.
+    pub(super) fn regex(&self) -> &Regex {
+        self.regex.get_or_init(|| constant(self.pattern))
+    }
+}
+
+/// What one pass over a text remembers, so that no byte is read for every trigger behind it.
+#[derive(Default)]
+pub(super) struct ContextScan {
+    /// Until where the last header of pairs was read.
+    pairs_end: usize,
+    /// Until where no address has a name before its host.
+    no_login_until: usize,
+    commands: CommandLine,
+}
+
+impl ContextScan {
+    fn may_have_login(&mut self, within: &str, start: usize) -> bool {
+        if start < self.no_login_until {
+            return false;
+        }
+        let Some(login) = within.find('@') else {
+            self.no_login_until = (start + within.len()).saturating_sub(LONGEST_LOGIN);
+            return false;
+        };
+        let ends = |b: u8| {
+            b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'\\' | b'<' | b'>')
+        };
+        let address = within.bytes().take(login).position(ends);
+        self.no_login_until = address.map_or(start, |length| start + length);
+        address.is_none()
+    }
+}
+
+/// The commands of a line, as far as it was read.
+#[derive(Default)]
+struct CommandLine {
+    read: usize,
+    words: Vec<&'static str>,
+}
+
+impl CommandLine {
+    /// Reads on until a flag; a new line, a pipe or a semicolon begins a new command.
+    fn read_until(&mut self, text: &str, flag: usize) {
+        let from = self
+            .read
+            .max(text.floor_char_boundary(flag.saturating_sub(COMMAND_REACH)));
+        if from > self.read {
+            self.words.clear();
+        }
+        let more = text.get(from..flag).unwrap_or_default();
+        let line = more.rsplit(['\n', '|', ';']).next().unwrap_or_default();
+        if line.len() < more.len() {
+            self.words.clear();
+        }
+        for word in line.split([' ', '\t', '"', '\'', '`', '(', '/']) {
+            let known = CONTEXTS
+                .iter()
+                .filter_map(SecretContext::commands)
+                .flatten();
+            let known = known.copied().find(|command| *command == word);
+            if let Some(command) = known.filter(|command| !self.words.contains(command)) {
+                self.words.push(command);
+            }
+        }
+        self.read = flag.max(self.read);
+    }
+}
+
+/// The values of `name=value; name=value` that look random.
+fn find_pairs(header: &str, mut found: impl FnMut(Range<usize>)) {
+    let mut at = 0;
+    for pair in header.split(';') {
+        if let Some((name, value)) = pair.split_once('=') {
+            let value = value.split([' ', ',']).next().unwrap_or_default();
+            let start = at + name.len() + 1;
+            if secret_check::looks_random(value) {
+                found(start..start + value.len());
+            }
+        }
+        at += pair.len() + 1;
+    }
+}
+
+/// A value that fills the reach goes on as long as it looks like one.
+fn beyond_reach(text: &str, end: usize, reach: usize) -> usize {
+    if end < reach {
+        return end;
+    }
+    let more = text.get(end..).unwrap_or_default().bytes();
+    end + more
+        .take_while(|b| b.is_ascii_alphanumeric() || b"+/=_-.".contains(b))
+        .count()
+}
