@@ -225,9 +225,21 @@ fn typed_operator(tail: &str) -> Option<usize> {
     }
     let is_type = |b: &u8| b.is_ascii_alphanumeric() || b"_<>[]|&'. ".contains(b);
     let length = name.bytes().take(32).take_while(is_type).count();
-    let spaced = name.get(..length)?.ends_with(' ');
+    let type_name = name.get(..length)?;
     let equals = name.get(length..)?.strip_prefix('=')?;
-    (spaced && equals.starts_with([' ', '\t'])).then_some(opened + indent + length + 1)
+    (type_name.ends_with(' ') && is_one_type(type_name) && equals.starts_with([' ', '\t']))
+        .then_some(opened + indent + length + 1)
+}
+
+/// `str | None` and `&'a str` are one type; words side by side are a sentence, and what follows is not the value.
+fn is_one_type(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let mut before = words.next().unwrap_or("|");
+    words.all(|word| {
+        let is_joined = before.starts_with('&') || before.ends_with('|') || word.starts_with('|');
+        before = word;
+        is_joined
+    })
 }
 
 /// A flag's space, the end of a tag, or a verb.
@@ -364,8 +376,9 @@ fn closes_string(text: &str, name_start: usize, mark: QuoteMark) -> bool {
             depth += 1;
             continue;
         }
-        if *byte == mark.quote && depth == mark.depth && !is_apostrophe(line, at) {
-            open = !open;
+        if *byte == mark.quote && !is_apostrophe(line, at) {
+            // A quote less deep ends or begins the string around it.
+            open = depth >= mark.depth && (open != (depth == mark.depth));
         }
         depth = 0;
     }

@@ -324,12 +324,16 @@ impl CommandLine {
         if line.len() < more.len() {
             self.words.clear();
         }
-        for word in line.split([' ', '\t', '"', '\'', '`', '(', '/']) {
+        for word in line.split([' ', '\t', '"', '\'', '`', '(', '/', '\\']) {
             let known = CONTEXTS
                 .iter()
                 .filter_map(SecretContext::commands)
                 .flatten();
-            let known = known.copied().find(|command| *command == word);
+            // In raw JSON the letter of an escape such as `\n` stands before the word.
+            let escaped = word.strip_prefix(['n', 'r', 't']);
+            let known = known
+                .copied()
+                .find(|command| *command == word || Some(*command) == escaped);
             if let Some(command) = known.filter(|command| !self.words.contains(command)) {
                 self.words.push(command);
             }

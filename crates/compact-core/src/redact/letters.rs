@@ -113,7 +113,7 @@ pub(super) fn find_drawn(run: &[u8]) -> Vec<Range<usize>> {
     let mut search = DrawnSearch::new(run, counts.is_mixed());
     search.follow();
     if search.found.is_empty() && is_drawn_whole(run, &counts) {
-        return vec![0..run.len()];
+        search.found.push(0..run.len());
     }
     search.found
 }
