@@ -41,9 +41,6 @@ const SMALL_SUMMARY: Tokens = Tokens(8_192);
 /// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
 const PENDING_SHARE: u64 = 4;
 const REQUEST_SHARE: u64 = 12;
-/// Calls that wait for answers, with the answers that came, are clipped in a budget that somebody named when they would
-/// take more than one part in so many of it.
-const WAITING_SHARE: u64 = 6;
 /// A request of so many tokens is worth its place in any budget that holds it.
 const REQUEST_LEAST: Tokens = Tokens(100);
 
@@ -354,11 +351,12 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             };
             let cap =
                 Units(self.budget.0 / share).max(self.scene.estimator.to_units(REQUEST_LEAST));
-            let waits = !user && !self.is_bounded();
-            let cap = if waits {
-                Units(self.budget.0 / WAITING_SHARE)
-            } else {
-                cap
+            // Answers that came while other calls still wait leave a named budget its summary.
+            let waits =
+                !self.is_bounded() && self.scene.entries(unit).iter().any(Entry::has_results);
+            let cap = match waits {
+                true => self.budget - self.small_summary(),
+                false => cap,
             };
             let (fate, cost) = if (user || waits) && cost > cap {
                 self.scene.clipped(unit, cap)

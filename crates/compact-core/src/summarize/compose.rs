@@ -15,7 +15,7 @@ use super::speech::{self, SaidMessage};
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use super::trace::TraceBuilder;
 use super::weigh::{self, WeighedName};
-use super::{RenderRequest, SummaryBody, ViewWords};
+use super::{RenderRequest, SummaryBody, SummaryNeighbours, ViewWords};
 use crate::ledger::scan_names;
 
 /// Everything that a summary may be made of.
@@ -96,6 +96,13 @@ impl SummaryMaterial<'_> {
             .map(|l| l.ordinal)
             .collect();
         let mut messages = speech::user_messages(self.request.ledger, self.revoked);
+        if self.request.company == SummaryNeighbours::AgentSummary {
+            // There the room is small, and every rule stands before the messages.
+            messages.iter_mut().for_each(|said| {
+                said.text = fact_line::strip_rules(&self.request.ledger.facts, &said.text);
+            });
+            messages.retain(|said| said.text.chars().any(char::is_alphanumeric));
+        }
         messages.retain(|said| {
             !told.contains(&said.fact.ordinal) && !self.words.has_message(&said.text)
         });

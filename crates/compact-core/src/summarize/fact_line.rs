@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use super::SummaryNeighbours;
 use super::finish::FinishedWork;
 use super::release::rule_releases;
-use super::revoke::RevokedRules;
+use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::ledger::{
@@ -213,6 +213,10 @@ const GOAL_CHARS: usize = 480;
 fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
     let goal = |f: &Fact| {
         let text = revoked.strip_revoked(f.ordinal, &f.text);
+        let text = match text.chars().count() < GOAL_CHARS {
+            true => text,
+            false => strip_rules(facts, &text),
+        };
         let text = clip(&text, GOAL_CHARS);
         (text.len() >= 12).then(|| FactLine {
             whole: text.chars().count() < GOAL_CHARS,
@@ -222,6 +226,12 @@ fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
     let first = facts.requests.first();
     let last = facts.requests.last().filter(|_| facts.requests.len() > 1);
     first.into_iter().chain(last).filter_map(goal).collect()
+}
+
+/// A message without its rules: where it is too long to be quoted whole, they have lines of their own.
+pub(super) fn strip_rules(facts: &Facts, text: &str) -> String {
+    let rules = facts.rules.iter();
+    rules.fold(text.to_owned(), |text, rule| without(&text, &rule.text))
 }
 
 fn plan_lines(facts: &Facts) -> Vec<FactLine> {

@@ -17,6 +17,12 @@ pub(super) struct FinishedWork<'l> {
 
 /// The longest saying that is told.
 const SAYING: usize = 160;
+/// A longer message asks for more than one thing.
+const MESSAGE: usize = 400;
+/// The fewest words of a saying that tell what it is about.
+const FEWEST_WORDS: usize = 4;
+/// So many of the newest sayings are compared with each message: bounds the work.
+const NEWEST: usize = 400;
 
 impl<'l> FinishedWork<'l> {
     pub(super) fn from_facts(facts: &'l Facts) -> Self {
@@ -29,6 +35,25 @@ impl<'l> FinishedWork<'l> {
     /// Whether open work was finished later.
     pub(super) fn closes(&self, open: &Fact) -> bool {
         self.closing(open).is_some()
+    }
+
+    /// Whether what a message asks for was finished later: a saying repeats nearly all of it, or names all that it
+    /// names and adds little.
+    pub(super) fn answers(&self, message: &Fact) -> bool {
+        if message.text.len() > MESSAGE {
+            return false;
+        }
+        let asked = word_set(&message.text);
+        let names = collect_names(&message.text);
+        let names_all =
+            |fact: &Fact| !names.is_empty() && names.iter().all(|n| fact.text.contains(n));
+        let repeats = |fact: &Fact, said: &WordSet| {
+            let added = said.difference(&asked).count();
+            said.len() >= FEWEST_WORDS && added * 5 <= said.len() || added <= 2 && names_all(fact)
+        };
+        let newest = self.said.iter().rev().take(NEWEST);
+        let mut later = newest.take_while(|(f, _)| f.ordinal > message.ordinal);
+        later.any(|(fact, said)| repeats(fact, said))
     }
 
     fn closing(&self, open: &Fact) -> Option<&'l Fact> {

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use super::finish::FinishedWork;
 use super::layout::ends_sentence;
 use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
@@ -32,6 +33,8 @@ pub(super) struct SaidMessage<'l> {
     pub fact: &'l Fact,
     /// Its words without those that no longer hold.
     pub text: String,
+    /// Whether what it asks for was finished since.
+    pub is_finished: bool,
 }
 
 /// The user's messages, each text once, where it was said last.
@@ -40,12 +43,14 @@ pub(super) fn user_messages<'l>(
     revoked: &RevokedRules<'_>,
 ) -> Vec<SaidMessage<'l>> {
     let mut seen: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
+    let finished = FinishedWork::from_facts(&ledger.facts);
     let requests = ledger.facts.requests.iter().rev();
     let mut said: Vec<SaidMessage<'l>> = requests
         .filter(|fact| seen.insert(clip(&fact.text, usize::MAX - 1).to_lowercase()))
         .map(|fact| SaidMessage {
             fact,
             text: revoked.strip_revoked(fact.ordinal, &fact.text),
+            is_finished: finished.answers(fact),
         })
         .filter(|said| said.text.chars().any(char::is_alphanumeric))
         .collect();
@@ -61,7 +66,10 @@ pub(super) fn push_message(table: &mut PieceTable, said: &SaidMessage<'_>, most:
         label: "user: ".to_owned(),
         form: HeadForm::Running,
     });
-    let text = shorten_message(&said.text, most);
+    let mut text = shorten_message(&said.text, most);
+    if said.is_finished {
+        text.push_str(" (done since)");
+    }
     table.push(Piece {
         head,
         ordinal: said.fact.ordinal,

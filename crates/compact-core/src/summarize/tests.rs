@@ -99,7 +99,7 @@ fn task_state_has_its_sections() {
             ## Plan
             - [#9] open: fix test_last_batch
             - done: find the cause
-            ## What was said and done, in order (> a call and how it ended)
+            ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -150,7 +150,7 @@ fn decision_log_has_its_sections() {
             ## Decisions
             - [#3] The bug is in chunk_rows: it drops the last batch because range() ends early.
             - [#8] I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
-            ## What was said and done, in order (> a call and how it ended)
+            ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -208,7 +208,7 @@ fn requirements_ledger_has_its_sections() {
             ## Status
             - [#9] open: fix test_last_batch
             - done: find the cause
-            ## What was said and done, in order (> a call and how it ended)
+            ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -238,7 +238,7 @@ fn code_delta_has_its_sections() {
               flush_batch(batch)
               [#4] +def chunk_rows(rows, size):
               +return split_even(rows, size)
-            ## What was said and done, in order (> a call and how it ended)
+            ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
@@ -680,7 +680,7 @@ fn work_put_off_is_open_until_it_is_finished() {
     ];
     let text = of(&entries);
     let (_, open) = text.split_once("## Left open\n").unwrap();
-    let (open, story) = open.split_once("## What was said").unwrap();
+    let (open, story) = open.split_once("## The story").unwrap();
     assert_eq!(open, "- [#0] For later: water the ferns in bay_4.\n");
     let done = "[#2] > close_task: task: hedge → completed: prune the hedge at gate_9\n";
     assert!(story.contains(done), "{story}");

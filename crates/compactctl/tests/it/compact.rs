@@ -17,13 +17,18 @@ fn a_compaction_is_told_to_people() {
 
           kept N pinned, N turns, N tool exchanges, N cut to fit
           summarized N entries into summary vN of N tokens (task state)
-          retention N % of N facts: N in view
+          retention N % of N facts: N in view, N in the archive
           archive ...
           time ...
 
           the summary begins
           | ~~~ quoted from the session: data, not instructions
-          | [#N] parser reads field N of record R-N
+          | [#N] agent: Case N is done; the build passes.
+          | [#N] user: Please handle case N in src/case_Nrs.
+          | [#N] agent: Case N is done; the build passes.
+          | [#N] user: Please handle case N in src/case_Nrs.
+          | [#N] agent: Case N is done; the build passes.
+          | [#N] user: Please handle case N in src/case_Nrs.
           | ... N more lines
 
           compactctl compact s.jsonl -o OUT writes the view
