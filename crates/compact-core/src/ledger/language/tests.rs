@@ -9,91 +9,99 @@ fn facts(role: Role, text: &str) -> [Vec<String>; 4] {
         .map(|list| list.iter().map(|f| f.text.to_string()).collect())
 }
 
+/// What a user says, the rules in it, and the work that it puts off.
+type LanguageRow = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+const ROWS: [LanguageRow; 11] = [
+    (
+        "Bitte baue die Suche neu. Die Tabelle kunden darf nicht geändert werden. Wir nehmen höchstens zwei Abfragen. Muss das sein? Die Doku machen wir später.",
+        &[
+            "Die Tabelle kunden darf nicht geändert werden.",
+            "Wir nehmen höchstens zwei Abfragen.",
+        ],
+        &["Die Doku machen wir später."],
+    ),
+    (
+        "Corrige la recherche dans le module. Il ne faut jamais modifier la table clients. Les tests doivent passer avant le commit. La doc, on la fera plus tard.",
+        &[
+            "Il ne faut jamais modifier la table clients.",
+            "Les tests doivent passer avant le commit.",
+        ],
+        &["La doc, on la fera plus tard."],
+    ),
+    (
+        "Arregla la búsqueda en el módulo. No toques la tabla de clientes. Las pruebas siempre deben pasar antes del commit. La documentación queda pendiente.",
+        &[
+            "No toques la tabla de clientes.",
+            "Las pruebas siempre deben pasar antes del commit.",
+        ],
+        &["La documentación queda pendiente."],
+    ),
+    (
+        "Conserte a busca no módulo, por favor. Não mexa na tabela de clientes. Os testes devem passar antes do commit. A documentação fica para depois.",
+        &[
+            "Não mexa na tabela de clientes.",
+            "Os testes devem passar antes do commit.",
+        ],
+        &["A documentação fica para depois."],
+    ),
+    (
+        "Sistema la ricerca nel modulo. Non toccare la tabella dei clienti. I test devono passare prima del commit. La documentazione è da fare più tardi.",
+        &[
+            "Non toccare la tabella dei clienti.",
+            "I test devono passare prima del commit.",
+        ],
+        &["La documentazione è da fare più tardi."],
+    ),
+    (
+        "Почини поиск в модуле. Никогда не меняй таблицу клиентов. Тесты должны проходить до коммита. Нужно ли это? Документацию сделаем позже.",
+        &[
+            "Никогда не меняй таблицу клиентов.",
+            "Тесты должны проходить до коммита.",
+        ],
+        &["Документацию сделаем позже."],
+    ),
+    (
+        "修复模块里的搜索。不要修改客户表。提交之前测试必须通过。文档稍后再写。",
+        &["不要修改客户表。", "提交之前测试必须通过。"],
+        &["文档稍后再写。"],
+    ),
+    (
+        "修復模組裡的搜尋。請務必保留客戶表！文件稍後再寫。",
+        &["請務必保留客戶表！"],
+        &["文件稍後再寫。"],
+    ),
+    (
+        "検索を直してください。顧客テーブルは変更しないでください。コミットの前に必ずテストを実行する。ドキュメントは後で書きます。",
+        &[
+            "顧客テーブルは変更しないでください。",
+            "コミットの前に必ずテストを実行する。",
+        ],
+        &["ドキュメントは後で書きます。"],
+    ),
+    (
+        "검색을 고쳐 주세요. 고객 테이블은 절대 바꾸지 마세요. 커밋 전에 반드시 테스트를 돌려야 합니다. 문서는 나중에 씁시다.",
+        &[
+            "고객 테이블은 절대 바꾸지 마세요.",
+            "커밋 전에 반드시 테스트를 돌려야 합니다.",
+        ],
+        &["문서는 나중에 씁시다."],
+    ),
+    (
+        "أصلح البحث في الوحدة. لا تغير جدول العملاء. يجب أن تنجح الاختبارات قبل الحفظ. هل هذا ضروري؟ سنكتب الوثائق لاحقا.",
+        &["لا تغير جدول العملاء.", "يجب أن تنجح الاختبارات قبل الحفظ."],
+        &["سنكتب الوثائق لاحقا."],
+    ),
+];
+
 /// A session's beginning in each language: a request, a rule, a rule of another form, a question, and work put off.
 #[test]
 fn rules_are_recognised_in_the_languages_people_use() {
-    let rows: [(&str, &[&str], &[&str]); 11] = [
-        (
-            "Bitte baue die Suche neu. Die Tabelle kunden darf nicht geändert werden. Wir nehmen höchstens zwei Abfragen. Muss das sein? Die Doku machen wir später.",
-            &[
-                "Die Tabelle kunden darf nicht geändert werden.",
-                "Wir nehmen höchstens zwei Abfragen.",
-            ],
-            &["Die Doku machen wir später."],
-        ),
-        (
-            "Corrige la recherche dans le module. Il ne faut jamais modifier la table clients. Les tests doivent passer avant le commit. La doc, on la fera plus tard.",
-            &[
-                "Il ne faut jamais modifier la table clients.",
-                "Les tests doivent passer avant le commit.",
-            ],
-            &["La doc, on la fera plus tard."],
-        ),
-        (
-            "Arregla la búsqueda en el módulo. No toques la tabla de clientes. Las pruebas siempre deben pasar antes del commit. La documentación queda pendiente.",
-            &[
-                "No toques la tabla de clientes.",
-                "Las pruebas siempre deben pasar antes del commit.",
-            ],
-            &["La documentación queda pendiente."],
-        ),
-        (
-            "Conserte a busca no módulo, por favor. Não mexa na tabela de clientes. Os testes devem passar antes do commit. A documentação fica para depois.",
-            &[
-                "Não mexa na tabela de clientes.",
-                "Os testes devem passar antes do commit.",
-            ],
-            &["A documentação fica para depois."],
-        ),
-        (
-            "Sistema la ricerca nel modulo. Non toccare la tabella dei clienti. I test devono passare prima del commit. La documentazione è da fare più tardi.",
-            &[
-                "Non toccare la tabella dei clienti.",
-                "I test devono passare prima del commit.",
-            ],
-            &["La documentazione è da fare più tardi."],
-        ),
-        (
-            "Почини поиск в модуле. Никогда не меняй таблицу клиентов. Тесты должны проходить до коммита. Нужно ли это? Документацию сделаем позже.",
-            &[
-                "Никогда не меняй таблицу клиентов.",
-                "Тесты должны проходить до коммита.",
-            ],
-            &["Документацию сделаем позже."],
-        ),
-        (
-            "修复模块里的搜索。不要修改客户表。提交之前测试必须通过。文档稍后再写。",
-            &["不要修改客户表。", "提交之前测试必须通过。"],
-            &["文档稍后再写。"],
-        ),
-        (
-            "修復模組裡的搜尋。請務必保留客戶表！文件稍後再寫。",
-            &["請務必保留客戶表！"],
-            &["文件稍後再寫。"],
-        ),
-        (
-            "検索を直してください。顧客テーブルは変更しないでください。コミットの前に必ずテストを実行する。ドキュメントは後で書きます。",
-            &[
-                "顧客テーブルは変更しないでください。",
-                "コミットの前に必ずテストを実行する。",
-            ],
-            &["ドキュメントは後で書きます。"],
-        ),
-        (
-            "검색을 고쳐 주세요. 고객 테이블은 절대 바꾸지 마세요. 커밋 전에 반드시 테스트를 돌려야 합니다. 문서는 나중에 씁시다.",
-            &[
-                "고객 테이블은 절대 바꾸지 마세요.",
-                "커밋 전에 반드시 테스트를 돌려야 합니다.",
-            ],
-            &["문서는 나중에 씁시다."],
-        ),
-        (
-            "أصلح البحث في الوحدة. لا تغير جدول العملاء. يجب أن تنجح الاختبارات قبل الحفظ. هل هذا ضروري؟ سنكتب الوثائق لاحقا.",
-            &["لا تغير جدول العملاء.", "يجب أن تنجح الاختبارات قبل الحفظ."],
-            &["سنكتب الوثائق لاحقا."],
-        ),
-    ];
-    for (text, rules, open) in rows {
+    for (text, rules, open) in ROWS {
         let [found_rules, found_open, ..] = facts(Role::User, text);
         assert_eq!(
             (found_rules, found_open),

@@ -89,7 +89,9 @@ pub(super) struct CompactToolOutput {
 /// Counts of what was worth keeping.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(super) struct RetentionCounts {
-    /// kept ÷ anchors; null when nothing worth keeping was found
+    /// kept ÷ anchors; absent when nothing worth keeping was found
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
     score: Option<f64>,
     /// What was worth keeping
     anchors: u64,
