@@ -11,7 +11,7 @@ use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::select::{GreedyChoice, PieceOffer, ShownLevel};
-use super::speech::{self, SaidMessage};
+use super::speech::{self, QuotedMessage};
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use super::trace::TraceBuilder;
 use super::weigh::{self, WeighedName};
@@ -209,7 +209,7 @@ fn equal_cut(lengths: &[usize], room: f64) -> Option<usize> {
 }
 
 /// The first and the last message come before others, and what names something or rules before what does not.
-fn weigh_messages(table: &mut PieceTable, pieces: &[usize], messages: &[SaidMessage<'_>]) {
+fn weigh_messages(table: &mut PieceTable, pieces: &[usize], messages: &[QuotedMessage<'_>]) {
     let last = pieces.len().saturating_sub(1);
     for ((nth, said), at) in pieces.iter().zip(messages).zip(0..) {
         let mut names = false;

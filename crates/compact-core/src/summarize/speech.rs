@@ -29,7 +29,7 @@ const CODE: f64 = 0.4;
 const ANNOUNCES: f64 = 0.1;
 
 /// A message as the story tells it.
-pub(super) struct SaidMessage<'l> {
+pub(super) struct QuotedMessage<'l> {
     pub fact: &'l Fact,
     /// Its words without those that no longer hold.
     pub text: String,
@@ -41,13 +41,13 @@ pub(super) struct SaidMessage<'l> {
 pub(super) fn user_messages<'l>(
     ledger: &'l Ledger,
     revoked: &RevokedRules<'_>,
-) -> Vec<SaidMessage<'l>> {
+) -> Vec<QuotedMessage<'l>> {
     let mut seen: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
     let finished = FinishedWork::from_facts(&ledger.facts);
     let requests = ledger.facts.requests.iter().rev();
-    let mut said: Vec<SaidMessage<'l>> = requests
+    let mut said: Vec<QuotedMessage<'l>> = requests
         .filter(|fact| seen.insert(clip(&fact.text, usize::MAX - 1).to_lowercase()))
-        .map(|fact| SaidMessage {
+        .map(|fact| QuotedMessage {
             fact,
             text: revoked.strip_revoked(fact.ordinal, &fact.text),
             is_finished: finished.answers(fact),
@@ -59,7 +59,7 @@ pub(super) fn user_messages<'l>(
 }
 
 /// Adds a message of the user of at most so many characters; returns its piece.
-pub(super) fn push_message(table: &mut PieceTable, said: &SaidMessage<'_>, most: usize) -> usize {
+pub(super) fn push_message(table: &mut PieceTable, said: &QuotedMessage<'_>, most: usize) -> usize {
     let head = table.open(PieceHead {
         topic: SectionTopic::Story,
         ordinal: said.fact.ordinal,

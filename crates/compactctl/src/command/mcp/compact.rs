@@ -1,6 +1,6 @@
 //! The tool `compact`: a transcript file made smaller, as the command does it.
 //!
-//! It reads a regular file and writes a new one, only where [`place`](super::place) allows: a model that is
+//! It reads a regular file and writes a new one, only where [`place`] allows: a model that is
 //! talked into naming another file can overwrite nothing and make nothing that runs. stdin and stdout
 //! are the protocol's.
 
