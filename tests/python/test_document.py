@@ -154,7 +154,8 @@ def test_a_decision_carries_what_was_planned():
     for name in ("recent_turns", "tool_pairs"):
         assert 0 < decided["kept"][name] <= done["kept"][name] == receipt["kept"][name]
     assert 100 < done["pruned_count"] <= decided["pruned_count"] < 240
-    assert 0 < done["summary_tokens"] <= decided["summary_tokens"]
+    # Room that turns leave is the summary's again, so it may become a little larger than planned.
+    assert 0 < done["summary_tokens"] <= decided["summary_tokens"] * 1.2
     calm, events = watched()
     calm.preflight("s", chat(1))
     calm.flush()

@@ -158,8 +158,9 @@ fn rule_lines(
     told.into_iter().filter_map(quoted).collect()
 }
 
-/// A message of so many characters is quoted whole where a sentence of it rules.
+/// A message of so many characters is quoted whole where a sentence of it rules, unless the rule is a small part of it.
 const SHORT_MESSAGE: usize = 400;
+const RULE_PART: usize = 4;
 
 /// The message that a rule stands in, if that is short.
 fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Option<String> {
@@ -170,7 +171,8 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
         .filter(|f| f.ordinal == rule.ordinal)?;
     let text = revoked.strip_revoked(message.ordinal, &message.text);
     let text = clip(&text, usize::MAX - 1);
-    (text.chars().count() <= SHORT_MESSAGE && text.contains(&*rule.text)).then_some(text)
+    let most = SHORT_MESSAGE.min(RULE_PART * rule.text.chars().count());
+    (text.chars().count() <= most && text.contains(&*rule.text)).then_some(text)
 }
 
 /// What was put off and not finished since. What the model merely has yet to do is soon stale.

@@ -49,13 +49,33 @@ pub(super) fn user_messages<'l>(
         .filter(|fact| seen.insert(clip(&fact.text, usize::MAX - 1).to_lowercase()))
         .map(|fact| QuotedMessage {
             fact,
-            text: revoked.strip_revoked(fact.ordinal, &fact.text),
+            text: collapse_repeats(&revoked.strip_revoked(fact.ordinal, &fact.text)),
             is_finished: finished.answers(fact),
         })
         .filter(|said| said.text.chars().any(char::is_alphanumeric))
         .collect();
     said.reverse();
     said
+}
+
+/// A sentence that is said several times in a row stands once, with how often it was said.
+fn collapse_repeats(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut sentences = text.split_inclusive(". ").peekable();
+    while let Some(sentence) = sentences.next() {
+        let mut times = 1;
+        while sentences
+            .next_if(|next| next.trim_end() == sentence.trim_end())
+            .is_some()
+        {
+            times += 1;
+        }
+        out.push_str(sentence);
+        if times > 1 {
+            out.push_str(&format!("(×{times}) "));
+        }
+    }
+    out
 }
 
 /// Adds a message of the user of at most so many characters; returns its piece.
