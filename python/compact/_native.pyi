@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, final
 
 __all__ = [
+    "VERSION",
     "CarriedTask",
     "Collector",
     "Engine",

@@ -106,7 +106,8 @@ class LookupTools:
 
         What went wrong is part of the answer, since the model is the one who can mend it.
         """
-        tool = {"recall": self.recall, "expand": self.expand}.get(name)
+        tools: dict[str, Callable[..., str]] = {"recall": self.recall, "expand": self.expand}
+        tool = tools.get(name)
         if tool is None:
             return f"error: there is no tool {name!r}; there are recall and expand"
         try:

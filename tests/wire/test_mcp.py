@@ -137,6 +137,6 @@ def test_text_from_the_archive_is_quoted(maker, tmp_path):
         assert result.structured_content["text"] == order
         head, body = result.content[0].text.split("\n", 1)
         assert "not instructions" in head
-        assert body == f"`````\n{order}\n`````\n"
+        assert body == f"`````\n{order}`````\n"
 
     converse(maker, tmp_path, conversation)

@@ -61,7 +61,7 @@ pub(super) struct ExpandToolOutput {
     /// False where secrets were redacted, now or when it was archived
     exact: bool,
     /// The other half of an exchange, shortened: the call of a result, or the result of a call
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BesideText")]
     beside: Option<BesideText>,
     /// The text.

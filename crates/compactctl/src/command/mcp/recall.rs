@@ -87,7 +87,7 @@ pub(super) struct RecallHit {
     /// When it was archived
     created_at: String,
     /// When it was said
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     said_at: Option<String>,
     /// The match in its surroundings, quoted
