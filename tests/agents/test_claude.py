@@ -72,7 +72,7 @@ def test_a_compaction_by_hand_is_archived_and_what_it_lost_is_told(claude, api):
     told = last.split("SessionStart hook additional context")[-1]
     assert RULE in told, "the rule that the summary lost stands in the next request"
     receipt = re.search(r"expand (\w+)#N", told)[1]
-    number = re.search(r'\[#(\d+)\] \\"Never drop', told)[1]
+    number = re.search(r'\[#(\d+)\] \\"[^\\]*Never drop', told)[1]
     assert f"to the new API. {RULE}" in claude.compactctl("expand", f"{receipt}#{number}")
     assert RULE in claude.compactctl("recall", "amount_legacy", "column", "--json")
     claude.go_on("And on.")
