@@ -202,7 +202,11 @@ def _storage_from_section(section: dict[str, Any]) -> NativeStorage | None:
         return None
     if section["catalog"] is not None:
         return SqlStorage.from_section(section)
-    return (S3Storage if section["adapter"] == "s3" else FileStorage).from_section(section)
+    if section["adapter"] == "s3":
+        return S3Storage.from_section(section)
+    if section["adapter"] == "fs":
+        return FileStorage.from_section(section)
+    raise ConfigError(f"storage.adapter: {section['adapter']!r} is not available in Python")
 
 
 def _exporter_from_section(section: dict[str, Any]) -> Exporter | None:

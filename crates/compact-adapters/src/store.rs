@@ -84,7 +84,7 @@ impl Stores {
 
     /// Returns whether there are packs or records in the folder.
     fn has_objects(&self) -> bool {
-        let is_folder = self.storage.adapter != StorageAdapter::S3;
+        let is_folder = self.storage.adapter.is_folder();
         let folders = [archive::PACKS, archive::RECORDS];
         is_folder
             && folders
@@ -94,7 +94,7 @@ impl Stores {
 
     /// Returns whether there are records in the folder: each was in the catalog before.
     fn has_records(&self) -> bool {
-        self.storage.adapter != StorageAdapter::S3 && has_file(&self.root.join(archive::RECORDS))
+        self.storage.adapter.is_folder() && has_file(&self.root.join(archive::RECORDS))
     }
 
     /// Returns why an embedded catalog does not tell what the archive holds; `None` when it may.
@@ -121,7 +121,9 @@ impl Stores {
         match self.storage.adapter {
             StorageAdapter::S3 if bucket.prefix.is_empty() => format!("s3://{}", bucket.name),
             StorageAdapter::S3 => format!("s3://{}/{}", bucket.name, bucket.prefix),
-            _ => self.root.display().to_string(),
+            StorageAdapter::Fs | StorageAdapter::Custom | StorageAdapter::None => {
+                self.root.display().to_string()
+            }
         }
     }
 
@@ -142,7 +144,9 @@ impl Stores {
     pub fn open_object_archive(&self) -> Result<ObjectArchive, ArchiveError> {
         let archive = match self.storage.adapter {
             StorageAdapter::S3 => ObjectArchive::in_bucket(&self.storage.bucket())?,
-            _ => ObjectArchive::open(&self.root)?,
+            StorageAdapter::Fs | StorageAdapter::Custom | StorageAdapter::None => {
+                ObjectArchive::open(&self.root)?
+            }
         };
         let archive = archive.with_clock(Arc::clone(&self.clock));
         Ok(match &self.seal {

@@ -1,4 +1,7 @@
 //! Tells a transcript's format from its content, never from its name.
+//!
+//! A format knows its own signs ([`FormatSigns`]). What is decided here is where to look for them, and which
+//! of the formats that are lists of messages it is: those look alike until tools are used.
 
 mod request_body;
 
@@ -27,6 +30,36 @@ pub(crate) struct FormatClues {
     firsts: Vec<(&'static str, FormatClues)>,
     /// True when these are all the clues of a list's first element.
     in_list: bool,
+}
+
+/// What a format is told by. Each of these is asked of what it is named after, and the formats of later rows
+/// of the table before those of earlier ones.
+#[derive(Clone, Copy)]
+pub(crate) struct FormatSigns {
+    /// A line of a file of lines; the first line that somebody knows decides.
+    pub(crate) line: fn(&FormatClues) -> bool,
+    /// An object that holds a session.
+    pub(crate) document: fn(&FormatClues) -> bool,
+    /// The first element of a list.
+    pub(crate) element: fn(&FormatClues) -> bool,
+    /// The bytes of a file that does not begin like JSON, from its first visible one.
+    pub(crate) text: fn(&[u8]) -> bool,
+}
+
+impl FormatSigns {
+    /// The signs of a format that is told by comparison.
+    pub(crate) const NONE: FormatSigns = FormatSigns {
+        line: |_| false,
+        document: |_| false,
+        element: |_| false,
+        text: |_| false,
+    };
+}
+
+/// Returns the format that shows one of its signs, the last of the table first.
+fn format_with_sign(shows: impl Fn(&FormatSigns) -> bool) -> Option<Format> {
+    let mut formats = Format::ALL.iter().rev().copied();
+    formats.find(|format| shows(&format.wire().signs))
 }
 
 /// Members beyond this many tell nothing new.
@@ -59,7 +92,31 @@ impl FormatClues {
         firsts.find(|(name, _)| *name == key).map(|(_, c)| c)
     }
 
-    fn is_event(&self) -> bool {
+    /// Returns the value of `type`; empty without one.
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Returns whether the list under `key` begins with an object that has this member.
+    pub(crate) fn opens_list_with(&self, key: &str, member: &str) -> bool {
+        self.first_element(key)
+            .is_some_and(|first| first.has_member(member))
+    }
+
+    /// Returns true for the body of a request whose history is under `key`.
+    pub(crate) fn is_request_with(&self, key: &str) -> bool {
+        let is_other = self.has_member("role") || self.has_member("messages");
+        self.kind.is_empty() && !is_other && self.has_member(key)
+    }
+
+    /// Returns true for the record of a run that keeps its history under that name.
+    pub(crate) fn is_run_with_history(&self) -> bool {
+        let is_other = ["role", "messages", "payload"];
+        self.has_member("history") && !is_other.iter().any(|key| self.has_member(key))
+    }
+
+    /// Returns true for what an agent did or saw.
+    pub(crate) fn is_event(&self) -> bool {
         self.has_member("action") || self.has_member("observation")
     }
 
@@ -171,13 +228,25 @@ pub fn detect(source: &[u8]) -> Result<Format, FormatError> {
             }),
             None => detect_lines(source),
         },
-        // A file that is no text, UTF-16 or compressed, can be told so by its first bytes.
-        _ => Err(match std::str::from_utf8(body) {
-            Ok(_) => unrecognised(),
-            Err(error) => FormatError::Utf8 {
-                at: Position::at_offset(source, start + error.valid_up_to()),
-            },
-        }),
+        _ => {
+            let text = body.get(first..).unwrap_or_default();
+            let told = format_with_sign(|signs| (signs.text)(text));
+            told.ok_or_else(|| unknown_text_error(source, start, first))
+        }
+    }
+}
+
+/// Returns the error for what is no JSON: a file that is no text, UTF-16 or compressed, is told so by its first
+/// bytes.
+fn unknown_text_error(source: &[u8], start: usize, first: usize) -> FormatError {
+    let body = source.get(start..).unwrap_or_default();
+    match std::str::from_utf8(body) {
+        Ok(_) => FormatError::Unrecognised {
+            at: Position::at_offset(source, start + first),
+        },
+        Err(error) => FormatError::Utf8 {
+            at: Position::at_offset(source, start + error.valid_up_to()),
+        },
     }
 }
 
@@ -223,48 +292,17 @@ impl FormatClues {
 
 /// Returns the format of an object that holds a session.
 fn format_of_document(clues: &FormatClues) -> Option<Format> {
-    let first = |key: &str, member: &str| {
-        clues
-            .first_element(key)
-            .is_some_and(|c| c.has_member(member))
-    };
-    if let Some(format) = request_body::format_of_request(clues) {
-        return Some(format);
-    }
-    if clues.has_member("role") {
-        // One message, whatever else it holds.
-        return None;
-    }
-    if clues.has_member("messages") {
-        return Some(if clues.has_member("projectHash") {
-            Format::GeminiCli
-        } else if clues.has_member("info") && !first("messages", "role") {
-            Format::OpenCode
-        } else {
-            Format::OpenAiChat
-        });
-    }
-    if clues.has_member("history") && !clues.has_member("payload") {
-        let is_chat = first("history", "role") || clues.has_member("trajectory");
-        return Some(if is_chat {
-            Format::SweAgent
-        } else {
-            Format::OpenHands
-        });
-    }
-    if clues.has_member("traj") {
-        return Some(Format::TauBench);
-    }
-    clues
-        .has_member("simulations")
-        .then_some(Format::OpenAiChat)
+    let holds_messages = clues.has_member("messages") || clues.has_member("simulations");
+    // One message, whatever else it holds, is no session.
+    let is_chat = holds_messages && !clues.has_member("role");
+    format_with_sign(|signs| (signs.document)(clues)).or(is_chat.then_some(Format::OpenAiChat))
 }
 
 /// Returns the format of a list: of messages, of events, or of sessions.
 fn format_of_list(body: &[u8]) -> Option<Format> {
     let first = FormatClues::from_first_element(body);
-    if first.is_event() {
-        return Some(Format::OpenHands);
+    if let Some(format) = format_with_sign(|signs| (signs.element)(&first)) {
+        return Some(format);
     }
     let format = match format_of_document(&first) {
         Some(format) if first.is_session() => format,
@@ -317,34 +355,6 @@ fn detect_lines(source: &[u8]) -> Result<Format, FormatError> {
 }
 
 fn format_of_line(clues: &FormatClues) -> Option<Format> {
-    let kind = clues.kind.as_str();
-    let codex = [
-        "session_meta",
-        "response_item",
-        "event_msg",
-        "turn_context",
-        "compacted",
-    ];
-    if clues.has_member("payload") {
-        return codex.contains(&kind).then_some(Format::CodexRollout);
-    }
-    if clues.has_member("data") && kind.contains('.') {
-        return Some(Format::Copilot);
-    }
-    let is_pi = kind == "session" && clues.has_member("timestamp") || kind == "message";
-    if is_pi && !clues.has_member("role") && !clues.has_member("uuid") {
-        return Some(Format::Pi);
-    }
-    if clues.has_member("projectHash") && clues.has_member("sessionId") {
-        return Some(Format::GeminiCli);
-    }
-    let claude = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
-    match (
-        clues.has_member("role"),
-        claude.iter().any(|key| clues.has_member(key)),
-    ) {
-        (true, _) => Some(Format::MessagesJsonl),
-        (false, true) => Some(Format::ClaudeCode),
-        (false, false) => None,
-    }
+    let is_message = clues.has_member("role") && !clues.has_member("payload");
+    format_with_sign(|signs| (signs.line)(clues)).or(is_message.then_some(Format::MessagesJsonl))
 }

@@ -140,18 +140,18 @@ impl Hinted for FormatError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             FormatError::Unrecognised { .. } => {
-                return Some(format!("name it with --format ({})", Format::names()));
+                return Some(format!("name it, one of {}", Format::names()));
             }
             FormatError::ManySessions { count } => {
                 let last = count.saturating_sub(1);
-                return Some(format!("choose one with --session-index 0 to {last}"));
+                return Some(format!("choose one by its index, 0 to {last}"));
             }
             FormatError::UnknownName { .. } => return Some(format!("one of {}", Format::names())),
             FormatError::Field { .. } => return None,
             FormatError::Empty => "pass a transcript or a request body",
             FormatError::Json { .. } => "fix or remove it",
             FormatError::Utf8 { .. } => "re-encode the file as UTF-8",
-            FormatError::NoBoundary { .. } => "write the view with -o instead",
+            FormatError::NoBoundary { .. } => "write the view as a transcript of its own",
             FormatError::ServerState { .. } => {
                 "send the whole history as `input` without it, or compact on the server"
             }

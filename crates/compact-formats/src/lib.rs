@@ -4,7 +4,7 @@
 //! span it was read from. What a view keeps is copied from there byte for byte; what it edits is
 //! spliced into the entry's own JSON; what no version of this crate knows stays where it was.
 //!
-//! A format is a folder with a `Wire` in it and one row in `format_table!`.
+//! A format is a folder with a `Wire` in it, its `mod` line, and one row in `format_table!`.
 //! Nothing here reads a file or a clock, counts tokens, or decides what a view shows.
 
 #[cfg(doctest)]
@@ -63,10 +63,11 @@ pub use crate::error::{FormatError, Position};
 pub use crate::session::{SessionSlice, sessions};
 use crate::source::{EntryPlace, SourceLayout};
 pub use crate::surrogate::readable_json;
-use crate::wire::{DocumentContext, Wire};
+use crate::wire::{Audience, DocumentContext, Wire};
 
 /// Declares [`Format`] from one table: a row is a variant, its name and its wire, so that no format
-/// is without either and none is missing from the list of all.
+/// is without either and none is missing from the list of all. Later rows are recognised first: a new
+/// format stands at the end.
 macro_rules! format_table {
     ($($(#[$doc:meta])* $format:ident => $name:literal, $wire:path;)+) => {
         /// The formats that can be read and written.
@@ -80,7 +81,7 @@ macro_rules! format_table {
             /// Every format, in the order in which messages list them.
             pub const ALL: &'static [Format] = &[$(Format::$format),+];
 
-            /// Returns the name that `--format` takes.
+            /// Returns the name that people give it by.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Format::$format => $name,)+
@@ -104,9 +105,9 @@ format_table! {
     /// A Codex rollout: `~/.codex/sessions/**/rollout-*.jsonl`.
     CodexRollout => "codex", codex::WIRE;
     /// A JSON list of `{role, content}`.
-    Messages => "messages", chat::PLAIN;
+    Messages => "messages", chat::PLAIN_LIST;
     /// One `{role, content}` per line.
-    MessagesJsonl => "messages-jsonl", chat::PLAIN;
+    MessagesJsonl => "messages-jsonl", chat::PLAIN_LINES;
     /// A Gemini CLI chat: `~/.gemini/tmp/*/chats/session-*.json` and `.jsonl`.
     GeminiCli => "gemini-cli", gemini_cli::WIRE;
     /// An opencode export: `opencode export`.
@@ -126,7 +127,7 @@ format_table! {
     /// A Gemini `generateContent` request body, or its contents as a list.
     Gemini => "gemini", gemini::WIRE;
     /// A run of tau-bench; its files hold a list of them.
-    TauBench => "tau-bench", chat::OPENAI;
+    TauBench => "tau-bench", chat::TAU_BENCH;
 }
 
 impl Format {
@@ -143,23 +144,7 @@ impl Format {
 
     /// Returns true for what is sent to a provider, or stands for it; false for what an agent keeps to itself.
     pub fn is_sent(self) -> bool {
-        match self {
-            Format::OpenAiChat
-            | Format::Messages
-            | Format::MessagesJsonl
-            | Format::Anthropic
-            | Format::OpenAiResponses
-            | Format::Gemini => true,
-            Format::ClaudeCode
-            | Format::CodexRollout
-            | Format::GeminiCli
-            | Format::OpenCode
-            | Format::Pi
-            | Format::Copilot
-            | Format::OpenHands
-            | Format::SweAgent
-            | Format::TauBench => false,
-        }
+        self.wire().audience == Audience::Provider
     }
 }
 

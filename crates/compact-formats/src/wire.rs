@@ -1,10 +1,13 @@
-//! What a format supplies: reading, and three ways of writing.
+//! What a format supplies: its rules, its signs, reading, three ways of writing, and an empty document.
+//!
+//! One value says everything about a format, so that a new one is a folder and a row of the table in `lib.rs`.
 
 use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 
-use crate::convert::Circumstances;
+use crate::convert::{BlankSource, Circumstances, SessionHead};
+use crate::detect::FormatSigns;
 use crate::edit::EntryEdits;
 use crate::error::FormatError;
 use crate::source::{self, EntryPlace, TranscriptReading};
@@ -14,17 +17,30 @@ type ReadFn = fn(&[u8], TranscriptScope) -> Result<TranscriptReading, FormatErro
 type EmitFn = fn(&DocumentContext<'_>, &View) -> Result<Vec<u8>, FormatError>;
 type AppendFn = fn(&DocumentContext<'_>, &View, &BoundaryStamp<'_>) -> Result<Vec<u8>, FormatError>;
 type ExtendFn = fn(&Document, &DocumentContext<'_>, usize) -> Result<Vec<u8>, FormatError>;
+type BlankFn = fn(&SessionHead<'_>) -> BlankSource;
 
 /// Rules, and what the strictest servers make of them.
 pub(crate) type StrictPair = (&'static WireRules, &'static WireRules);
 
-/// One family of transcripts: what its provider accepts, how it is read, and three ways of writing.
+/// Whom a transcript is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// An agent keeps it to itself.
+    Agent,
+    /// It is sent to a provider, or stands for what is.
+    Provider,
+}
+
+/// One family of transcripts: what its provider accepts, how it is told and read, and how it is written.
 pub(crate) struct Wire {
     pub(crate) rules: &'static WireRules,
     /// Where some servers accept less; those whose rules have no pair are all alike.
     pub(crate) strict: &'static [StrictPair],
     /// What is accepted of documents that say more than their format does.
     pub(crate) more_rules: &'static [&'static WireRules],
+    pub(crate) audience: Audience,
+    /// What it is told by; nothing where `detect` compares it with its likes.
+    pub(crate) signs: FormatSigns,
     /// The entries of a transcript, each with its place.
     pub(crate) read: ReadFn,
     /// The view as a transcript of this wire.
@@ -33,25 +49,44 @@ pub(crate) struct Wire {
     pub(crate) append: AppendFn,
     /// A transcript followed by the later one's entries from an entry on.
     pub(crate) extend: ExtendFn,
+    /// A transcript in which nothing is said yet.
+    pub(crate) blank: BlankFn,
 }
 
 impl Wire {
-    /// Returns a wire without a boundary, whose servers are all alike.
+    /// Returns a wire of an agent's own transcripts, without a boundary, whose servers are all alike.
     pub(crate) const fn new(
         rules: &'static WireRules,
         read: ReadFn,
         emit: EmitFn,
         extend: ExtendFn,
+        blank: BlankFn,
     ) -> Wire {
         Wire {
             rules,
             strict: &[],
             more_rules: &[],
+            audience: Audience::Agent,
+            signs: FormatSigns::NONE,
             read,
             emit,
             append: no_boundary,
             extend,
+            blank,
         }
+    }
+
+    /// Returns the wire of what is sent to a provider.
+    pub(crate) const fn sent_to_provider(self) -> Wire {
+        Wire {
+            audience: Audience::Provider,
+            ..self
+        }
+    }
+
+    /// Returns the wire with what its transcripts are told by.
+    pub(crate) const fn recognised_by(self, signs: FormatSigns) -> Wire {
+        Wire { signs, ..self }
     }
 
     pub(crate) const fn with_boundary(self, append: AppendFn) -> Wire {

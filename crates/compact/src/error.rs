@@ -4,6 +4,7 @@
 
 use compact_adapters::config::ConfigError;
 use compact_adapters::estimator::UnknownEstimator;
+use compact_adapters::exporter::ExporterError;
 use compact_adapters::store::StoreError;
 use compact_core::error::{CompactError, Hinted};
 use compact_core::redact::RedactError;
@@ -61,12 +62,9 @@ pub enum Error {
         /// The variable that should hold it.
         variable: String,
     },
-    /// There is no client for the collector.
-    #[error("telemetry.exporter: cannot create a client for the collector: {0}")]
-    Collector(String),
-    /// This program was built without OpenTelemetry.
-    #[error("telemetry.exporter: this program was built without OpenTelemetry")]
-    NoOtlp,
+    /// There is no exporter as the configuration names it.
+    #[error(transparent)]
+    Exporter(#[from] ExporterError),
     /// The configuration leaves the store to the program, which gave none.
     #[error("storage.adapter is `custom`, but the program provides no archive")]
     NoCustomStore,
@@ -113,8 +111,7 @@ impl Error {
             | Error::Estimator(_)
             | Error::NoDataDirectory(_)
             | Error::MissingKey { .. }
-            | Error::Collector(_)
-            | Error::NoOtlp
+            | Error::Exporter(_)
             | Error::NoCustomStore
             | Error::NoConfiguredStores
             | Error::Retention { .. } => ErrorKind::Config,
@@ -157,8 +154,10 @@ impl Hinted for Error {
                 "set it, name another variable in summarizer.api_key_env, or another server in \
                  summarizer.url"
             }
-            Error::Collector(_) => "set telemetry.exporter to console or none",
-            Error::NoOtlp => {
+            Error::Exporter(ExporterError::Collector(_)) => {
+                "set telemetry.exporter to console or none"
+            }
+            Error::Exporter(ExporterError::NoOtlp) => {
                 "build it with the feature `otlp`, or set telemetry.exporter to console or none"
             }
             Error::NoCustomStore => {

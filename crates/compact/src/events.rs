@@ -1,35 +1,33 @@
-//! Who hears of what happens: the program's own sinks, and the collector that the configuration names.
+//! Who hears of what happens: the program's own sinks, and the exporter that the configuration names.
 //!
-//! A collector has one queue for the process, whoever sends to it. Everything is redacted for export
+//! An exporter has one queue for the process, whoever sends to it. Everything is redacted for export
 //! before it reaches a sink.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use compact_adapters::config::{Config, ExporterKind, OtlpConfig};
-use compact_adapters::exporter::{BackgroundSink, ExportedEvent};
+use compact_adapters::config::{Config, TelemetryConfig};
+use compact_adapters::exporter::{BackgroundSink, ExportedEvent, open_exporter};
 use compact_core::redact::Redactor;
 use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink};
 
 use crate::error::Error;
 
-/// A queue in front of a collector.
-type CollectorQueue = Arc<BackgroundSink<ExportedEvent>>;
+/// A queue in front of an exporter.
+type ExportQueue = Arc<BackgroundSink<ExportedEvent>>;
 
 /// The queues of this process, by where they lead.
-static COLLECTORS: Mutex<Vec<(OtlpConfig, CollectorQueue)>> = Mutex::new(Vec::new());
+static EXPORTERS: Mutex<Vec<(TelemetryConfig, ExportQueue)>> = Mutex::new(Vec::new());
 
-/// Builds the sink of a configuration: its collector, then the program's own sinks.
+/// Builds the sink of a configuration: its exporter, then the program's own sinks.
 pub(crate) fn build_sink(
     config: &Config,
     own: &[Arc<dyn EventSink>],
     redactor: &Arc<Redactor>,
 ) -> Result<Arc<dyn EventSink>, Error> {
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
-    match config.telemetry.exporter {
-        ExporterKind::Otlp => sinks.push(Box::new(open_collector(&config.telemetry.otlp)?)),
-        // A door prints to its own console, and a program passes its own sinks.
-        ExporterKind::Console | ExporterKind::Custom | ExporterKind::None => {}
+    if let Some(queue) = find_exporter(&config.telemetry)? {
+        sinks.push(Box::new(queue));
     }
     for sink in own {
         sinks.push(Box::new(Arc::clone(sink)));
@@ -38,35 +36,32 @@ pub(crate) fn build_sink(
     Ok(Arc::new(RedactingSink::new(Arc::clone(redactor), all)))
 }
 
-/// Waits at most `limit` for collectors to accept what is left; returns how many events they never
-/// accepted.
+/// Waits at most `limit` for exporters to deliver what is left; returns how many events they never
+/// delivered.
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// assert_eq!(compact::event::flush_collectors(Duration::from_millis(10)), 0);
+/// assert_eq!(compact::event::flush_exporters(Duration::from_millis(10)), 0);
 /// ```
-pub fn flush_collectors(limit: Duration) -> u64 {
-    let queues = COLLECTORS.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn flush_exporters(limit: Duration) -> u64 {
+    let queues = EXPORTERS.lock().unwrap_or_else(PoisonError::into_inner);
     queues
         .iter()
         .map(|(_, queue)| queue.flush(limit) + queue.dropped())
         .sum()
 }
 
-#[cfg(feature = "otlp")]
-fn open_collector(config: &OtlpConfig) -> Result<CollectorQueue, Error> {
-    let mut queues = COLLECTORS.lock().unwrap_or_else(PoisonError::into_inner);
+/// Opens the exporter that a configuration names, or finds the queue that leads there already.
+fn find_exporter(config: &TelemetryConfig) -> Result<Option<ExportQueue>, Error> {
+    let mut queues = EXPORTERS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, known)) = queues.iter().find(|(known, _)| known == config) {
-        return Ok(Arc::clone(known));
+        return Ok(Some(Arc::clone(known)));
     }
-    let queue = compact_adapters::exporter::otlp::otlp_sink(config.collector_settings());
-    let queue = Arc::new(queue.map_err(Error::Collector)?);
+    let Some(queue) = open_exporter(config)? else {
+        return Ok(None);
+    };
+    let queue = Arc::new(queue);
     queues.push((config.clone(), Arc::clone(&queue)));
-    Ok(queue)
-}
-
-#[cfg(not(feature = "otlp"))]
-fn open_collector(_: &OtlpConfig) -> Result<CollectorQueue, Error> {
-    Err(Error::NoOtlp)
+    Ok(Some(queue))
 }

@@ -74,7 +74,7 @@ pub mod clock {
 
 /// Events: what they say, and who hears of them.
 pub mod event {
-    pub use crate::events::flush_collectors;
+    pub use crate::events::flush_exporters;
     pub use compact_adapters::exporter::*;
     pub use compact_core::event::*;
     pub use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink, SilentSink};

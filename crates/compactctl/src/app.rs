@@ -322,8 +322,8 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     Err(Failure::usage(
-        format!("{key}: this value is not available in compactctl"),
-        "use `fs`, `s3` or `none` for storage.adapter, `console`, `otlp` or `none` for telemetry.exporter",
+        format!("{key}: `custom` is for programs that embed Compact"),
+        "choose another value (compactctl config init lists them all)",
     ))
 }
 

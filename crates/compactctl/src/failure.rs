@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use compact::config::ConfigError;
-use compact::format::FormatError;
+use compact::format::{Format, FormatError};
 use compact::manager::{CompactError, Hinted};
 use compact::store::{ArchiveError, CatalogError, IndexError};
 use serde_json::{Value, json};
@@ -259,7 +259,26 @@ impl From<FormatError> for Failure {
             FormatError::NoSuchEntry { .. } => FailureCode::Unexpected,
             _ => FailureCode::Input,
         };
-        Failure::from_hinted(code, &error)
+        let failure = Failure::from_hinted(code, &error);
+        match option_help(&error) {
+            Some(help) => failure.help(&help),
+            None => failure,
+        }
+    }
+}
+
+/// The option that does what an error asks for; the library's own hint names none.
+fn option_help(error: &FormatError) -> Option<String> {
+    match error {
+        FormatError::Unrecognised { .. } => {
+            Some(format!("name it with --format ({})", Format::names()))
+        }
+        FormatError::ManySessions { count } => {
+            let last = count.saturating_sub(1);
+            Some(format!("choose one with --session-index 0 to {last}"))
+        }
+        FormatError::NoBoundary { .. } => Some("write the view with -o instead".to_owned()),
+        _ => None,
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use compact::config::{Config, EventFormat};
 use compact::event::{
-    ConsoleFormat, ConsoleSink, Event, EventKind, EventSink, Severity, SilentSink, flush_collectors,
+    ConsoleFormat, ConsoleSink, Event, EventKind, EventSink, Severity, SilentSink, flush_exporters,
 };
 
 use crate::output;
 
-/// How long the program waits at its end for a collector that does not answer.
+/// How long the program waits at its end for an exporter that does not get its events away.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// How much is told on stderr.
@@ -86,12 +86,12 @@ pub(crate) fn stderr_sink(config: &Config, log: StderrLog) -> Arc<dyn EventSink>
     }
 }
 
-/// Waits a little for what a collector has not taken yet, and says what it never will.
+/// Waits a little for what was not exported yet, and says what never will be.
 pub(crate) fn flush_collector(quiet: bool) {
-    let lost = flush_collectors(FLUSH_TIMEOUT);
+    let lost = flush_exporters(FLUSH_TIMEOUT);
     if lost > 0 && !quiet {
         output::print_stderr(&format!(
-            "warning: the collector did not accept {lost} events; check telemetry.otlp.endpoint\n"
+            "warning: {lost} events were not exported; check where `telemetry` sends them\n"
         ));
     }
 }

@@ -67,6 +67,16 @@ pub enum StorageAdapter {
     None,
 }
 
+impl StorageAdapter {
+    /// Returns whether originals are files in the data directory, or would be.
+    pub(crate) fn is_folder(self) -> bool {
+        match self {
+            StorageAdapter::Fs | StorageAdapter::Custom | StorageAdapter::None => true,
+            StorageAdapter::S3 => false,
+        }
+    }
+}
+
 /// A bucket that speaks S3.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

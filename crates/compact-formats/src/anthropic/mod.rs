@@ -17,8 +17,10 @@ mod write;
 mod tests;
 
 use compact_core::wire::{InstructionRule, Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
 use crate::body;
+use crate::convert::BlankSource;
 use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
@@ -79,7 +81,11 @@ pub(crate) static WIRE: Wire = Wire::new(
     |source, _| read::read(source),
     write::emit,
     |first, later, from| body::extend(&write::AnthropicDialect, first, later, from),
+    |head| {
+        BlankSource::from_value(json!({"model": head.model, "max_tokens": 4096, "messages": []}))
+    },
 )
+.sent_to_provider()
 .with_strict_rules(&[
     (&RULES, &STRICT),
     (&MANUAL_THINKING, &STRICT_MANUAL_THINKING),

@@ -9,9 +9,12 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, WireRules};
+use serde_json::{Value, json};
 
 pub(crate) use self::read::read;
 pub(crate) use self::write::{emit, extend};
+use crate::convert::{BlankSource, SessionHead};
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::{StrictPair, Wire};
 
 pub(crate) const PLACEMENTS: &[Placement] = &[
@@ -47,15 +50,48 @@ const STRICT: &[StrictPair] = &[
     (&PLAIN_RULES, &STRICT_RULES),
 ];
 
-const fn build_wire(rules: &'static WireRules) -> Wire {
+const fn build_wire(rules: &'static WireRules, blank: fn(&SessionHead<'_>) -> BlankSource) -> Wire {
     Wire::new(
         rules,
         |source, _| read(source),
         |page, view| emit(page, view, &|message| message),
         extend,
+        blank,
     )
     .with_strict_rules(STRICT)
 }
 
-pub(crate) static OPENAI: Wire = build_wire(&OPENAI_RULES);
-pub(crate) static PLAIN: Wire = build_wire(&PLAIN_RULES);
+pub(crate) static OPENAI: Wire = build_wire(&OPENAI_RULES, blank_body).sent_to_provider();
+
+pub(crate) static PLAIN_LIST: Wire =
+    build_wire(&PLAIN_RULES, |_| BlankSource::Head("[]".to_owned())).sent_to_provider();
+
+pub(crate) static PLAIN_LINES: Wire =
+    build_wire(&PLAIN_RULES, |_| BlankSource::LineSample("\n".to_owned())).sent_to_provider();
+
+pub(crate) static TAU_BENCH: Wire = build_wire(&OPENAI_RULES, |_| {
+    BlankSource::from_value(json!({"traj": []}))
+})
+.recognised_by(FormatSigns {
+    document: is_run,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for a run of tau-bench.
+fn is_run(clues: &FormatClues) -> bool {
+    let is_other = ["role", "messages", "history"];
+    clues.has_member("traj") && !is_other.iter().any(|key| clues.has_member(key))
+}
+
+/// Returns a request body; tool schemas go along when they are of this provider's shape.
+fn blank_body(head: &SessionHead<'_>) -> BlankSource {
+    let mut body = json!({"model": head.model, "messages": []});
+    let tools = head.conversation.tools.as_deref();
+    let tools = tools.and_then(|tools| serde_json::from_str::<Value>(tools).ok());
+    if let Some(tools) = tools.filter(|tools| tools.pointer("/0/function").is_some())
+        && let Some(members) = body.as_object_mut()
+    {
+        members.insert("tools".to_owned(), tools);
+    }
+    BlankSource::from_value(body)
+}

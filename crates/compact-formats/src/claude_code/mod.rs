@@ -17,8 +17,11 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
 pub(crate) use self::link::read_links;
+use crate::convert::{BlankSource, SessionHead};
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -31,4 +34,23 @@ static RULES: WireRules = WireRules {
 };
 
 pub(crate) static WIRE: Wire =
-    Wire::new(&RULES, read::read, write::emit, write::extend).with_boundary(write::append);
+    Wire::new(&RULES, read::read, write::emit, write::extend, blank_line)
+        .with_boundary(write::append)
+        .recognised_by(FormatSigns {
+            line: is_line,
+            ..FormatSigns::NONE
+        });
+
+fn blank_line(head: &SessionHead<'_>) -> BlankSource {
+    let line = json!({
+        "uuid": "", "sessionId": head.session, "timestamp": head.moment, "cwd": head.folder,
+    });
+    BlankSource::LineSample(format!("{line}\n"))
+}
+
+/// Returns true for what only this agent writes on its lines.
+fn is_line(clues: &FormatClues) -> bool {
+    let keys = ["parentUuid", "sessionId", "leafUuid", "snapshot"];
+    let is_other = clues.has_member("role") || clues.has_member("payload");
+    !is_other && keys.iter().any(|key| clues.has_member(key))
+}

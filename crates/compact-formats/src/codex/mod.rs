@@ -14,7 +14,10 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, WireRules};
+use serde_json::json;
 
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -23,5 +26,26 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) static WIRE: Wire =
-    Wire::new(&RULES, read::read, write::emit, write::extend).with_boundary(write::append);
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read::read, write::emit, write::extend, |head| {
+    BlankSource::from_line(json!({
+        "timestamp": head.moment, "type": "session_meta",
+        "payload": {"id": head.session, "timestamp": head.moment, "cwd": head.folder},
+    }))
+})
+.with_boundary(write::append)
+.recognised_by(FormatSigns {
+    line: is_line,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for a line of one of this agent's kinds.
+fn is_line(clues: &FormatClues) -> bool {
+    let kinds = [
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+    ];
+    clues.has_member("payload") && kinds.contains(&clues.kind())
+}

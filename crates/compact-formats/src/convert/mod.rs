@@ -16,6 +16,7 @@ mod tests;
 use compact_core::message::{Conversation, Entry};
 use compact_core::view::{View, ViewItem};
 
+pub(crate) use self::blank::{BlankSource, SessionHead};
 pub(crate) use self::circumstance::Circumstances;
 pub use self::loss::ConversionLoss;
 use crate::error::FormatError;

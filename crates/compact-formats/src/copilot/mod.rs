@@ -13,9 +13,12 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
 use self::write::CopilotAgent;
 use crate::chain;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -33,5 +36,20 @@ pub(crate) static WIRE: Wire = Wire::new(
     read::read,
     |page, view| chain::write::emit(&CopilotAgent, page, view),
     chain::extend,
+    |head| {
+        BlankSource::from_line(json!({
+            "type": "session.start", "data": {"sessionId": head.session, "version": 1},
+            "id": head.session, "timestamp": head.moment, "parentId": null,
+        }))
+    },
 )
-.with_boundary(|page, view, stamp| chain::write::append(&CopilotAgent, page, view, stamp));
+.with_boundary(|page, view, stamp| chain::write::append(&CopilotAgent, page, view, stamp))
+.recognised_by(FormatSigns {
+    line: is_event,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for an event: its kind is a name with a dot.
+fn is_event(clues: &FormatClues) -> bool {
+    clues.has_member("data") && clues.kind().contains('.')
+}

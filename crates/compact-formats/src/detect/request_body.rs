@@ -24,21 +24,6 @@ const RESPONSES: [&str; 5] = [
     "\"encrypted_content\"",
 ];
 
-/// Returns the format of an object whose members name a provider's request.
-pub(super) fn format_of_request(clues: &FormatClues) -> Option<Format> {
-    let is_request =
-        clues.kind.is_empty() && !clues.has_member("role") && !clues.has_member("messages");
-    let named = [
-        ("contents", Format::Gemini),
-        ("input", Format::OpenAiResponses),
-    ];
-    let mut known = named.into_iter().filter(|(key, _)| clues.has_member(key));
-    known
-        .next()
-        .filter(|_| is_request)
-        .map(|(_, format)| format)
-}
-
 /// Returns the format of a body with `messages`.
 pub(super) fn format_of_messages(body: &[u8]) -> Format {
     if calls_tools(body) {

@@ -14,8 +14,11 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, WireRules};
+use serde_json::json;
 
 use crate::body;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
@@ -45,5 +48,16 @@ pub(crate) static WIRE: Wire = Wire::new(
     |source, _| read::read(source),
     write::emit,
     |first, later, from| body::extend(&write::GeminiDialect, first, later, from),
+    |head| BlankSource::from_value(json!({"model": head.model, "contents": []})),
 )
+.sent_to_provider()
+.recognised_by(FormatSigns {
+    document: is_request,
+    ..FormatSigns::NONE
+})
 .with_more_rules(&[&WITHOUT_INSTRUCTIONS]);
+
+/// Returns true for a request of this provider.
+fn is_request(clues: &FormatClues) -> bool {
+    clues.is_request_with("contents")
+}

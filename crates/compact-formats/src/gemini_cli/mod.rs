@@ -12,9 +12,12 @@ mod tests;
 
 use compact_core::view::View;
 use compact_core::wire::{Placement, WireRules};
+use serde_json::json;
 
 use self::message::GeminiCliWire;
 pub(crate) use self::message::kind_of_words;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::error::FormatError;
 use crate::segment;
 use crate::source::{SourceLayout, TranscriptReading};
@@ -28,7 +31,29 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, extend).with_boundary(append);
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, extend, |head| {
+    BlankSource::from_value(json!({
+        "sessionId": head.session, "projectHash": "", "startTime": head.moment,
+        "lastUpdated": head.moment, "messages": [],
+    }))
+})
+.with_boundary(append)
+.recognised_by(FormatSigns {
+    document: is_chat,
+    line: is_head_line,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for a chat in one document.
+fn is_chat(clues: &FormatClues) -> bool {
+    let has_both = clues.has_member("messages") && clues.has_member("projectHash");
+    has_both && !clues.has_member("role")
+}
+
+/// Returns true for the first line of a chat in lines.
+fn is_head_line(clues: &FormatClues) -> bool {
+    clues.has_member("projectHash") && clues.has_member("sessionId")
+}
 
 fn read(source: &[u8], scope: TranscriptScope) -> Result<TranscriptReading, FormatError> {
     match lines::is_lines(source) {

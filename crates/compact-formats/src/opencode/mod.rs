@@ -12,8 +12,11 @@ mod message;
 mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
 use self::message::OpenCodeWire;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::segment;
 use crate::wire::Wire;
 
@@ -32,4 +35,19 @@ pub(crate) static WIRE: Wire = Wire::new(
     |source, scope| segment::read(&OpenCodeWire, source, scope),
     |page, view| segment::emit(&OpenCodeWire, page, view),
     segment::extend,
-);
+    |head| {
+        let info = json!({"id": head.session, "title": "", "version": "", "time": {"created": 0, "updated": 0}});
+        BlankSource::from_value(json!({"info": info, "messages": []}))
+    },
+)
+.recognised_by(FormatSigns {
+    document: is_export,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for an export: its messages are no chat.
+fn is_export(clues: &FormatClues) -> bool {
+    let is_other = clues.has_member("role") || clues.has_member("projectHash");
+    let has_both = clues.has_member("messages") && clues.has_member("info");
+    has_both && !is_other && !clues.opens_list_with("messages", "role")
+}

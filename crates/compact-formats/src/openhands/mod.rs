@@ -21,6 +21,8 @@ use serde_json::value::RawValue;
 use self::event::{EventContent, OpenHandsEvent};
 use crate::TranscriptScope;
 use crate::body;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::edit;
 use crate::error::FormatError;
 use crate::json::{ItemContext, is_list, is_object, span_in, string_value};
@@ -35,7 +37,20 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) static WIRE: Wire = Wire::new(&RULES, read, write::emit, segment::extend);
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read, write::emit, segment::extend, |_| {
+    BlankSource::Head("[]".to_owned())
+})
+.recognised_by(FormatSigns {
+    document: is_run,
+    element: FormatClues::is_event,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for a run whose history is no chat but a list of events.
+fn is_run(clues: &FormatClues) -> bool {
+    let is_chat = clues.opens_list_with("history", "role") || clues.has_member("trajectory");
+    clues.is_run_with_history() && !is_chat
+}
 
 #[derive(Deserialize)]
 struct OpenHandsRun<'a> {

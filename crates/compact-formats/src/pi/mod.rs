@@ -13,9 +13,12 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
 use self::write::PiAgent;
 use crate::chain;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 static RULES: WireRules = WireRules {
@@ -33,5 +36,22 @@ pub(crate) static WIRE: Wire = Wire::new(
     read::read,
     |page, view| chain::write::emit(&PiAgent, page, view),
     chain::extend,
+    |head| {
+        BlankSource::from_line(json!({
+            "type": "session", "version": 3, "id": head.session, "timestamp": head.moment,
+            "cwd": head.folder,
+        }))
+    },
 )
-.with_boundary(|page, view, stamp| chain::write::append(&PiAgent, page, view, stamp));
+.with_boundary(|page, view, stamp| chain::write::append(&PiAgent, page, view, stamp))
+.recognised_by(FormatSigns {
+    line: is_line,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for the head of a session or a message in it.
+fn is_line(clues: &FormatClues) -> bool {
+    let is_head = clues.kind() == "session" && clues.has_member("timestamp");
+    let is_other = ["role", "uuid", "payload"];
+    (is_head || clues.kind() == "message") && !is_other.iter().any(|key| clues.has_member(key))
+}

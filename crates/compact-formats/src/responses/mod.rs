@@ -14,7 +14,10 @@ mod write;
 mod tests;
 
 use compact_core::wire::{Placement, ReasoningRule, WireRules};
+use serde_json::json;
 
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::wire::Wire;
 
 const BODY: WireRules = WireRules {
@@ -41,5 +44,16 @@ pub(crate) static WIRE: Wire = Wire::new(
     |source, _| read::read(source),
     write::emit,
     write::extend,
+    |head| BlankSource::from_value(json!({"model": head.model, "input": []})),
 )
+.sent_to_provider()
+.recognised_by(FormatSigns {
+    document: is_request,
+    ..FormatSigns::NONE
+})
 .with_more_rules(&[&UNSTORED]);
+
+/// Returns true for a request of this provider.
+fn is_request(clues: &FormatClues) -> bool {
+    clues.is_request_with("input") && !clues.has_member("contents")
+}

@@ -55,7 +55,7 @@ fn reading_a_file_of_many_asks_which_one() {
     assert!(matches!(error, FormatError::ManySessions { count: 3 }));
     assert_eq!(
         error.to_string(),
-        "the file holds 3 sessions; choose one with --session-index 0 to 2"
+        "the file holds 3 sessions; choose one by its index, 0 to 2"
     );
 }
 

@@ -13,10 +13,13 @@ use std::collections::HashSet;
 use compact_core::message::{EntryKind, Role};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::TranscriptScope;
 use crate::chat;
+use crate::convert::BlankSource;
+use crate::detect::{FormatClues, FormatSigns};
 use crate::error::FormatError;
 use crate::json::{Members, Patch, is_list, is_true};
 use crate::source::{self, EntryDraft, TranscriptReading};
@@ -28,7 +31,19 @@ static RULES: WireRules = WireRules {
     ..WireRules::LENIENT
 };
 
-pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, chat::extend);
+pub(crate) static WIRE: Wire = Wire::new(&RULES, read, emit, chat::extend, |_| {
+    BlankSource::from_value(json!({"trajectory": [], "history": [], "info": {}}))
+})
+.recognised_by(FormatSigns {
+    document: is_run,
+    ..FormatSigns::NONE
+});
+
+/// Returns true for a run whose history is a chat.
+fn is_run(clues: &FormatClues) -> bool {
+    let is_chat = clues.opens_list_with("history", "role") || clues.has_member("trajectory");
+    clues.is_run_with_history() && is_chat
+}
 
 fn read(source: &[u8], _scope: TranscriptScope) -> Result<TranscriptReading, FormatError> {
     let mut reading = chat::read(source)?;

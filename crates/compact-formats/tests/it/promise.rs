@@ -289,7 +289,7 @@ fn formats_without_a_boundary_say_what_to_do() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "messages has no compaction boundary to append; write the view with -o instead"
+        "messages has no compaction boundary to append; write the view as a transcript of its own"
     );
 }
 
@@ -335,7 +335,7 @@ fn every_format_has_a_seed_in_the_corpus_that_is_recognised() {
         let mut seeds = files.map(|file| fs::read(file.unwrap().path()).unwrap());
         assert!(
             seeds.any(|seed| detect(&seed).is_ok_and(|found| found == *format)),
-            "detect.rs recognises no file in {}",
+            "the wire needs signs (`recognised_by`) that are in a file of {}",
             folder.display()
         );
     }
