@@ -284,14 +284,22 @@ class CompactManager:
 
     # The way back.
 
-    def recall(self, query: str, session_id: str | None = None, limit: int = 8) -> list[Hit]:
-        """Searches everything archived, in one session or in all; the best hits first."""
-        hits = json.loads(self._engine().recall(query, session_id, limit))
+    def recall(
+        self, query: str, session_id: str | None = None, limit: int = 8, *, unredacted: bool = False
+    ) -> list[Hit]:
+        """Searches everything archived, in one session or in all; the best hits first.
+
+        Secrets are redacted, unless ``unredacted``; they are never searched for.
+        """
+        hits = json.loads(self._engine().recall(query, session_id, limit, unredacted))
         return [Hit(**hit) for hit in hits]
 
-    def expand(self, pointer: str) -> Message:
-        """Returns the archived message that a pointer (``RECEIPT#17``) in a view or a hit names."""
-        found = json.loads(self._engine().expand(pointer))
+    def expand(self, pointer: str, *, unredacted: bool = False) -> Message:
+        """Returns the archived message that a pointer (``RECEIPT#17``) in a view or a hit names.
+
+        Secrets are redacted, unless ``unredacted``; ``exact`` says whether it stands as it was.
+        """
+        found = json.loads(self._engine().expand(pointer, unredacted))
         return Message(found.pop("role"), found.pop("text"), found)
 
     def remember(self, session_id: str) -> Memory:

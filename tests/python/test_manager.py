@@ -145,6 +145,21 @@ def test_recall_and_expand_find_what_was_left_out(manager):
         manager.recall("part_3", session_id="nobody")
 
 
+def test_secrets_are_shown_only_to_who_asks_for_them(manager):
+    token = "ghp_" + "0a1B2c3D4e5F6g7H8i9J" * 2
+    messages = chat(60)
+    messages[1] = {"role": "user", "content": f"The zebra token is {token}."}
+    manager.preflight("s", messages)
+    (hit,) = manager.recall("zebra token", session_id="s", limit=1)
+    (own,) = manager.recall("zebra token", session_id="s", limit=1, unredacted=True)
+    found, mine = manager.expand(hit.pointer), manager.expand(hit.pointer, unredacted=True)
+    for hidden, shown in ((hit.snippet, own.snippet), (found.content, mine.content)):
+        assert token not in hidden and "REDACTED" in hidden
+        assert token in shown
+    assert token not in str(found.meta) and token in str(mine.meta)
+    assert (found.meta["exact"], mine.meta["exact"]) == (False, True)
+
+
 def test_what_i_remember_now(manager):
     manager.preflight("s", chat(60))
     memory = manager.remember("s")

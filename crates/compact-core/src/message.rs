@@ -4,6 +4,7 @@
 //! calls and results, and answers with a [`View`](crate::view::View) that points back by index.
 //! Nothing here knows a provider, a file or a clock.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -125,6 +126,20 @@ impl Block {
             Block::Media { .. } | Block::Opaque { .. } => ["", ""],
         }
     }
+}
+
+/// The most characters of a tool's name that are told.
+const TOOL_NAME: usize = 64;
+
+/// A tool's name as it is told of: an identifier of at most 64 characters. A model chooses it, so whatever else it
+/// holds (blanks, line ends, brackets, quotes) could pass for the text around it, and becomes `_`.
+pub fn plain_tool_name(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
+    if name.len() <= TOOL_NAME && name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let told = name.chars().take(TOOL_NAME);
+    told.map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
 /// What an entry is, beyond its role.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use compact::format::{ParsedTranscript, overflow};
 use compact::manager::{self, Manager, RuntimeError};
 use compact::message::{Chain, Conversation, Entry, EntryHash};
-use compact::recall::{HitOrder, RecallQuery};
+use compact::recall::{HitOrder, RecallQuery, SecretDisplay};
 use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
 use compact::store::{CompactionRecord, find_named_record};
 use compact::{Compact, Error, Prompt, Session};
@@ -264,19 +264,21 @@ impl Engine {
     }
 
     /// Searches what is archived, and returns the hits as JSON.
-    #[pyo3(signature = (query, session_id=None, limit=8))]
+    #[pyo3(signature = (query, session_id=None, limit=8, unredacted=false))]
     fn recall(
         &self,
         py: Python<'_>,
         query: &str,
         session_id: Option<&str>,
         limit: usize,
+        unredacted: bool,
     ) -> PyResult<String> {
         self.require_archive()?;
         let query = RecallQuery {
             text: query,
             session_id,
             limit,
+            secrets: SecretDisplay::shown_if(unredacted),
             ..RecallQuery::default()
         };
         let answer = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
@@ -284,9 +286,12 @@ impl Engine {
     }
 
     /// Returns the entry that a pointer names: session, receipt, role, text and its own JSON.
-    fn expand(&self, py: Python<'_>, pointer: &str) -> PyResult<String> {
+    #[pyo3(signature = (pointer, unredacted=false))]
+    fn expand(&self, py: Python<'_>, pointer: &str, unredacted: bool) -> PyResult<String> {
         self.require_archive()?;
-        let found = self.run_detached(py, || run_blocking(self.compact.expand(pointer)))?;
+        let secrets = SecretDisplay::shown_if(unredacted);
+        let found =
+            self.run_detached(py, || run_blocking(self.compact.expand(pointer, secrets)))?;
         let answer = json!({
             "session_id": found.session_id,
             "receipt_id": found.receipt_id,
@@ -320,6 +325,7 @@ impl Engine {
                 false => HitOrder::Best,
             },
             limit,
+            ..RecallQuery::default()
         };
         let answer = self.run_detached(py, || run_blocking(self.compact.search(&query)))?;
         Ok(lookup::render_hits(&answer))

@@ -24,6 +24,7 @@ use compact_runtime::port::index::RecallIndex;
 use compact_runtime::port::summarizer::Summarizer;
 use compact_runtime::recall::{
     EntryPointer, ExpandQuery, Expansion, RecallQuery, RestoredEntry, SearchAnswer, SearchHit,
+    SecretDisplay,
 };
 use compact_runtime::{Manager, Recall};
 
@@ -134,17 +135,22 @@ impl Compact {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), compact::Error> {
     /// let compact = compact::Compact::builder().in_memory().build()?;
-    /// let error = compact.expand("not a pointer").await.unwrap_err();
+    /// use compact::recall::SecretDisplay;
+    /// let error = compact.expand("not a pointer", SecretDisplay::Redacted).await.unwrap_err();
     /// assert_eq!(error.hint().as_deref(), Some("write RECEIPT#NUMBER, as a view or a hit shows it"));
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn expand(&self, pointer: &str) -> Result<RestoredEntry, Error> {
-        let recall = self.open_recall()?;
-        Ok(recall.expand(&EntryPointer::parse(pointer)?).await?)
+    pub async fn expand(
+        &self,
+        pointer: &str,
+        secrets: SecretDisplay,
+    ) -> Result<RestoredEntry, Error> {
+        let pointer = EntryPointer::parse(pointer)?;
+        Ok(self.open_recall()?.read_entry(&pointer, secrets).await?)
     }
 
-    /// Returns archived entries for a reader: without secrets, as many lines as there is room for, what
+    /// Returns archived entries for a reader: without secrets unless they are asked for, as many lines as there is room for, what
     /// matches a pattern, or with their neighbours.
     pub async fn read(&self, query: &ExpandQuery) -> Result<Expansion, Error> {
         Ok(self.open_recall()?.read(query).await?)

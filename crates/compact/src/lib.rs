@@ -13,6 +13,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), compact::Error> {
 //! use compact::Compact;
+//! use compact::recall::SecretDisplay;
 //!
 //! let compact = Compact::builder().in_memory().window(8_000).build()?;
 //! let mut session = compact.session("my-agent");
@@ -28,7 +29,7 @@
 //! }
 //! assert!(receipts > 0);
 //! let found = compact.recall("port the parser").await?; // everything archived, by words
-//! let entry = compact.expand(&found[0].pointer).await?;
+//! let entry = compact.expand(&found[0].pointer, SecretDisplay::Redacted).await?;
 //! assert!(entry.text().contains("Port the parser to Rust"));
 //! # Ok(())
 //! # }

@@ -494,6 +494,9 @@ pub(crate) struct RecallArgs {
     /// Only search entries after this number
     #[arg(long, value_name = "N", value_parser = parse_ordinal)]
     pub after: Option<u64>,
+    /// Print secrets as they were archived, instead of redacting them; they are not searched for
+    #[arg(long)]
+    pub unredacted: bool,
 }
 
 /// `expand`.
@@ -524,7 +527,7 @@ pub(crate) struct ExpandArgs {
     /// Print secrets as they were archived, instead of redacting them
     #[arg(long)]
     pub unredacted: bool,
-    /// Print the entry's JSON as it stood in the transcript, byte for byte
+    /// Print the entry's JSON as it stood in the transcript; byte for byte with --unredacted
     #[arg(long)]
     pub raw: bool,
     /// Write it here instead of stdout

@@ -18,7 +18,7 @@ use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
 use super::task::{self, BackgroundTask, TaskEnd};
-use crate::message::{Block, Entry, EntryKind};
+use crate::message::{Block, Entry, EntryKind, plain_tool_name};
 
 /// A quotation with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -293,7 +293,8 @@ impl FactCollector {
                 if let Some(task) = task::task_of_call(&reading.text) {
                     self.task_calls.insert(id.clone(), task.to_owned());
                 }
-                self.collect_call(ordinal, name, &reading.text, arguments);
+                let name = plain_tool_name(name);
+                self.collect_call(ordinal, &name, &reading.text, arguments);
                 self.runs_by_call
                     .insert(id.clone(), self.facts.runs.len() - 1);
             }

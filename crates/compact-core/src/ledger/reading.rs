@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::entity::Voice;
 use crate::frame;
-use crate::message::{Block, Entry, EntryKind, Role};
+use crate::message::{Block, Entry, EntryKind, Role, plain_tool_name};
 use crate::speech::{self, Speech};
 
 /// One block as it reads, and who speaks in it.
@@ -45,7 +45,7 @@ pub(crate) fn read_block<'e>(entry: &Entry, block: &'e Block) -> Option<BlockRea
         Block::Text(text) => Some(read_words(voice(entry), text)),
         Block::ToolCall {
             name, arguments, ..
-        } => Some(read_call(name, arguments)),
+        } => Some(read_call(&plain_tool_name(name), arguments)),
         Block::ToolResult { content, .. } => Some(read_result(content)),
         Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => None,
     }

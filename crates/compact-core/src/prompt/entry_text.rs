@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use crate::frame;
-use crate::message::{Block, Entry, EntryKind};
+use crate::message::{Block, Entry, EntryKind, plain_tool_name};
 
 /// The lines of one entry; empty for one without words.
 pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
@@ -28,6 +28,7 @@ pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
             Block::ToolCall {
                 name, arguments, ..
             } => {
+                let name = plain_tool_name(name);
                 let _ = writeln!(out, "[#{ordinal}] call: {name} {arguments}");
                 continue;
             }

@@ -13,12 +13,13 @@ impl Redactor {
     pub fn redact_entries<'e>(&self, entries: &'e [Entry]) -> Vec<Cow<'e, Entry>> {
         let redacted = |entry| match self.is_off() {
             true => Cow::Borrowed(entry),
-            false => self.redacted_entry(entry),
+            false => self.redact_entry(entry),
         };
         entries.iter().map(redacted).collect()
     }
 
-    fn redacted_entry<'e>(&self, entry: &'e Entry) -> Cow<'e, Entry> {
+    /// The entry without what the rules find; borrowed where nothing is found.
+    pub fn redact_entry<'e>(&self, entry: &'e Entry) -> Cow<'e, Entry> {
         let mut out = Cow::Borrowed(entry);
         for (at, block) in entry.blocks.iter().enumerate() {
             let Some(redacted) = self.redacted_block(block) else {
@@ -34,25 +35,44 @@ impl Redactor {
     /// The block without what the rules find, if they find something.
     fn redacted_block(&self, block: &Block) -> Option<Block> {
         let counts = &mut RedactionCounts::new();
-        let redacted = match block {
-            Block::ToolCall { arguments, .. } => self.redact_json(arguments, counts),
-            Block::Text(text) | Block::Reasoning { text, .. } => self.redact(text, counts),
-            Block::ToolResult { content, .. } => self.redact(content, counts),
-            Block::Media { .. } | Block::Opaque { .. } => return None,
+        let mut found = |text| match self.redact(text, counts) {
+            Cow::Owned(redacted) => Some(redacted),
+            Cow::Borrowed(_) => None,
         };
-        let Cow::Owned(redacted) = redacted else {
-            return None;
-        };
-        let mut block = block.clone();
-        match &mut block {
+        match block {
             Block::ToolCall {
-                arguments: text, ..
-            }
-            | Block::ToolResult { content: text, .. }
-            | Block::Reasoning { text, .. }
-            | Block::Text(text) => *text = redacted,
-            Block::Media { .. } | Block::Opaque { .. } => {}
+                id,
+                name,
+                arguments,
+            } => self.redacted_call(id, name, arguments),
+            Block::Text(text) => Some(Block::Text(found(text)?)),
+            Block::Reasoning { text, replay_bytes } => Some(Block::Reasoning {
+                text: found(text)?,
+                replay_bytes: *replay_bytes,
+            }),
+            Block::ToolResult {
+                call,
+                content,
+                is_error,
+            } => Some(Block::ToolResult {
+                content: found(content)?,
+                call: call.clone(),
+                is_error: *is_error,
+            }),
+            Block::Media { .. } | Block::Opaque { .. } => None,
         }
-        Some(block)
+    }
+
+    /// A model chooses the name, too.
+    fn redacted_call(&self, id: &str, name: &str, arguments: &str) -> Option<Block> {
+        let counts = &mut RedactionCounts::new();
+        let name = self.redact(name, counts);
+        let arguments = self.redact_json(arguments, counts);
+        let is_found = matches!(name, Cow::Owned(_)) || matches!(arguments, Cow::Owned(_));
+        is_found.then(|| Block::ToolCall {
+            id: id.to_owned(),
+            name: name.into_owned(),
+            arguments: arguments.into_owned(),
+        })
     }
 }

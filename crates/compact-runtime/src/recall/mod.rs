@@ -26,13 +26,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use compact_core::message::{EntryId, Role};
-use compact_core::redact::{RedactionCounts, Redactor};
+use compact_core::redact::Redactor;
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::port::archive::ArchiveStore;
 use crate::port::catalog::{CompactionRecord, SessionCatalog, find_named_record};
-use crate::port::index::{IndexLookup, RecallCandidate, RecallIndex};
+use crate::port::index::{IndexLookup, LookupResult, RecallCandidate, RecallIndex};
 
 pub use answer_text::{AnswerStyle, QUOTE_NOTE, fence_text};
 pub use excerpt::ExcerptWindow;
@@ -76,6 +76,8 @@ pub struct RecallQuery<'a> {
     pub order: HitOrder,
     /// The most hits.
     pub limit: usize,
+    /// Whether what is found stands with its secrets. They are never searched for: the index has none.
+    pub secrets: SecretDisplay,
 }
 
 /// Which hit comes first.
@@ -174,33 +176,58 @@ impl Recall {
             limit: CANDIDATES.max(query.limit * 4),
         };
         let found = self.index.find(&lookup).await?;
-        let frequencies = found.frequencies.clone();
+        let known = found.without_candidates();
         let limit = RankLimit {
             count: query.limit,
             order: query.order,
         };
         let mut hits = Vec::new();
         for ranked in rank::rank(&question, found, limit) {
-            hits.push(self.hit(ranked, &question).await?);
+            let ranked = match query.secrets {
+                SecretDisplay::Redacted => ranked,
+                SecretDisplay::Shown => self.with_archived_words(ranked, &question, &known).await,
+            };
+            hits.push(self.hit(ranked, &question, query.secrets).await?);
         }
         self.count_entries(&mut hits).await?;
-        let is_known = |at: usize| frequencies.get(at).is_some_and(|count| *count > 0);
+        let is_known = |at: usize| known.frequencies.get(at).is_some_and(|count| *count > 0);
         Ok(SearchAnswer {
             unknown_words: question.words_without(is_known),
             hits,
         })
     }
 
-    async fn hit(&self, ranked: RankedEntry, question: &QueryTerms) -> Result<SearchHit, Error> {
+    /// The entry with the words that were archived, which the index lacks where they are secret. One that
+    /// cannot be read is shown as it is indexed.
+    async fn with_archived_words(
+        &self,
+        ranked: RankedEntry,
+        question: &QueryTerms,
+        known: &LookupResult,
+    ) -> RankedEntry {
+        match self.archived_text(&ranked.candidate).await {
+            Some(text) if text != ranked.candidate.text => ranked.with_text(text, question, known),
+            _ => ranked,
+        }
+    }
+
+    async fn archived_text(&self, candidate: &RecallCandidate) -> Option<Arc<str>> {
+        let restored = self.expand(&pointer_to(candidate)).await.ok()?;
+        Some(restored.readable_text().into())
+    }
+
+    async fn hit(
+        &self,
+        ranked: RankedEntry,
+        question: &QueryTerms,
+        secrets: SecretDisplay,
+    ) -> Result<SearchHit, Error> {
         let candidate = ranked.candidate;
-        let pointer = EntryPointer::new(
-            &candidate.receipt_id,
-            candidate.ordinal,
-            &candidate.entry_id.0,
-        );
+        let pointer = pointer_to(&candidate);
         let mut windows = excerpt::cut_windows(&candidate.text, &ranked.places);
+        // What was indexed under other rules is redacted by the present ones.
         for window in &mut windows {
-            window.text = self.redact(&window.text);
+            window.text = self.hide_secrets(&window.text, secrets).into_owned();
         }
         let texts: Vec<&str> = windows.iter().map(|window| window.text.as_str()).collect();
         Ok(SearchHit {
@@ -208,7 +235,7 @@ impl Recall {
             snippet: texts.join("\n…\n"),
             windows,
             lines: candidate.text.lines().count() as u64,
-            partner: self.partner_of(&candidate).await?,
+            partner: self.partner_of(&candidate, secrets).await?,
             missing_words: question.words_missing_in(&candidate.text),
             session_entries: 0,
             session_id: candidate.session_id,
@@ -222,14 +249,12 @@ impl Recall {
         })
     }
 
-    /// What was indexed under other rules is redacted by the present ones.
-    fn redact(&self, text: &str) -> String {
-        let redacted = self.redactor.redact(text, &mut RedactionCounts::new());
-        redacted.into_owned()
-    }
-
     /// Returns the call of a result, or the result of a call, as far as it is indexed.
-    async fn partner_of(&self, candidate: &RecallCandidate) -> Result<Option<HitPartner>, Error> {
+    async fn partner_of(
+        &self,
+        candidate: &RecallCandidate,
+        secrets: SecretDisplay,
+    ) -> Result<Option<HitPartner>, Error> {
         let Some(ordinal) = candidate.partner else {
             return Ok(None);
         };
@@ -242,12 +267,17 @@ impl Recall {
             Role::Tool => RESULT_EXCERPT,
             _ => CALL_EXCERPT,
         };
-        let excerpt = excerpt::head_window(&partner.text, room);
+        let archived = match secrets {
+            SecretDisplay::Redacted => None,
+            SecretDisplay::Shown => self.archived_text(&partner).await,
+        };
+        let text = archived.unwrap_or_else(|| Arc::clone(&partner.text));
+        let excerpt = excerpt::head_window(&text, room);
         Ok(excerpt.map(|window| HitPartner {
             pointer: EntryPointer::new(&partner.receipt_id, Some(ordinal), "").to_string(),
             ordinal,
             role: partner.role,
-            excerpt: self.redact(&window.text),
+            excerpt: self.hide_secrets(&window.text, secrets).into_owned(),
         }))
     }
 
@@ -285,4 +315,12 @@ impl Recall {
         let session = last.ok_or_else(none)?.session_id;
         self.catalog.latest_record(&session).await?.ok_or_else(none)
     }
+}
+
+fn pointer_to(candidate: &RecallCandidate) -> EntryPointer {
+    EntryPointer::new(
+        &candidate.receipt_id,
+        candidate.ordinal,
+        &candidate.entry_id.0,
+    )
 }

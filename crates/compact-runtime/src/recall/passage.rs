@@ -91,7 +91,7 @@ fn speaker_of(entry: &Entry) -> EntrySpeaker {
 }
 
 /// Passages: sentences and lines, short ones together, long ones cut where a word ends.
-fn cuts(text: &str) -> Vec<Range<usize>> {
+pub(super) fn cuts(text: &str) -> Vec<Range<usize>> {
     let mut cuts: Vec<Range<usize>> = Vec::new();
     for piece in sentence::spans(text).flat_map(|span| pieces(text, span)) {
         match cuts.last_mut() {

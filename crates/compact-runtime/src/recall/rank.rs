@@ -7,13 +7,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use compact_core::cue_list::WordList;
 use compact_core::identity::EntryHash;
 
 use super::excerpt::{AnswerPlace, MOST_WINDOWS};
 use super::term::{self, SearchTerm};
-use super::{HitOrder, sentence};
+use super::{HitOrder, passage, sentence};
 use crate::port::index::{EntrySpeaker, LookupResult, RecallCandidate};
 
 /// Terms of a question beyond these are not looked for: a pasted log is no question.
@@ -163,6 +164,38 @@ pub(super) struct RankedEntry {
     pub(super) places: Vec<AnswerPlace>,
     /// The different terms of the best passage.
     saying: Vec<String>,
+}
+
+impl RankedEntry {
+    /// The same entry in other words, with the places where those answer.
+    pub(super) fn with_text(
+        self,
+        text: Arc<str>,
+        question: &QueryTerms,
+        known: &LookupResult,
+    ) -> RankedEntry {
+        let passages = passage::cuts(&text).into_iter();
+        let candidates = passages.map(|span| RecallCandidate {
+            text: Arc::clone(&text),
+            span,
+            ..self.candidate.clone()
+        });
+        let found = LookupResult {
+            candidates: candidates.collect(),
+            ..known.clone()
+        };
+        let limit = RankLimit {
+            count: 1,
+            order: HitOrder::Best,
+        };
+        match rank(question, found, limit).pop() {
+            Some(again) => RankedEntry {
+                score: self.score,
+                ..again
+            },
+            None => self,
+        }
+    }
 }
 
 /// How many entries are wanted, and in which order.

@@ -1,7 +1,7 @@
 //! Archived entries for a reader: which of them, which of their lines, and what stands beside them.
 //!
-//! What a reader gets is redacted by the rules in force, unless it is asked for with its secrets, and never
-//! more than there is room for: what is left out is named.
+//! What a reader gets, the JSON behind it too, is redacted by the rules in force, unless it is asked for with its
+//! secrets, and never more than there is room for: what is left out is named.
 
 use std::borrow::Cow;
 
@@ -38,6 +38,16 @@ pub enum SecretDisplay {
     Redacted,
     /// They stand as they were archived.
     Shown,
+}
+
+impl SecretDisplay {
+    /// What a caller's choice between the two stands for.
+    pub fn shown_if(unredacted: bool) -> SecretDisplay {
+        match unredacted {
+            true => SecretDisplay::Shown,
+            false => SecretDisplay::Redacted,
+        }
+    }
 }
 
 /// Entries that were brought back.
@@ -105,17 +115,50 @@ impl Recall {
         Ok(expansion)
     }
 
+    /// Brings back all of the entry that a pointer names.
+    pub async fn read_entry(
+        &self,
+        pointer: &EntryPointer,
+        secrets: SecretDisplay,
+    ) -> Result<RestoredEntry, Error> {
+        let restored = self.expand(pointer).await?;
+        Ok(match secrets {
+            SecretDisplay::Redacted => self.redact_restored(restored),
+            SecretDisplay::Shown => restored,
+        })
+    }
+
     fn show_entry(&self, restored: RestoredEntry, query: &ExpandQuery, room: usize) -> ShownEntry {
         let text = restored.readable_text();
         let shown = self.hide_secrets(&text, query.secrets);
-        let exact = restored.exact && matches!(shown, Cow::Borrowed(_));
+        let restored = match query.secrets {
+            SecretDisplay::Redacted => self.redact_restored(restored),
+            SecretDisplay::Shown => restored,
+        };
         ShownEntry {
             selected: select_lines(&shown, &query.part, room),
+            exact: restored.exact && matches!(shown, Cow::Borrowed(_)),
             text: shown.into_owned(),
             partner: None,
             restored,
-            exact,
         }
+    }
+
+    /// The entry, its other half and its JSON without secrets.
+    fn redact_restored(&self, mut restored: RestoredEntry) -> RestoredEntry {
+        let source = String::from_utf8_lossy(&restored.source);
+        if let Cow::Owned(source) = self
+            .redactor
+            .redact_json(&source, &mut RedactionCounts::new())
+        {
+            restored.source = source.into();
+            restored.exact = false;
+        }
+        restored.entry = self.redactor.redact_entry(&restored.entry).into_owned();
+        if let Some(partner) = &mut restored.partner {
+            partner.entry = self.redactor.redact_entry(&partner.entry).into_owned();
+        }
+        restored
     }
 
     fn show_partner(
@@ -135,7 +178,7 @@ impl Recall {
         })
     }
 
-    fn hide_secrets<'a>(&self, text: &'a str, secrets: SecretDisplay) -> Cow<'a, str> {
+    pub(super) fn hide_secrets<'a>(&self, text: &'a str, secrets: SecretDisplay) -> Cow<'a, str> {
         match secrets {
             SecretDisplay::Redacted => self.redactor.redact(text, &mut RedactionCounts::new()),
             SecretDisplay::Shown => Cow::Borrowed(text),

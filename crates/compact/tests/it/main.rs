@@ -3,6 +3,7 @@
 
 use compact::Compact;
 use compact::hook::{HOOKS_FOLDER, HookStore, HookTranscript};
+use compact::recall::SecretDisplay;
 use compact::redact::Redactor;
 use serde_json::{Value, json};
 
@@ -59,7 +60,8 @@ async fn recall_finds_what_a_hook_archived() {
     let hits = compact.recall("metrics port").await.unwrap();
     let found: Vec<&str> = hits.iter().map(|hit| &*hit.session_id).collect();
     assert_eq!(found, ["hooked"]);
-    let entry = compact.expand(&hits[0].pointer).await.unwrap();
+    let found = compact.expand(&hits[0].pointer, SecretDisplay::Redacted);
+    let entry = found.await.unwrap();
     assert_eq!(entry.text(), "The metrics are served on port 9464.");
     let verified = compact.verify(&hits[0].receipt_id).await.unwrap();
     assert_eq!(verified.mismatches, []);

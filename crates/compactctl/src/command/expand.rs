@@ -1,7 +1,7 @@
 //! `expand`: the entries behind pointers, as they were before anything was cut.
 //!
 //! For a reader: a heading, the words without JSON's escapes, edits as differences, and no more than fits
-//! into an agent's context at once. `--raw` prints the exact bytes instead.
+//! into an agent's context at once. `--raw` prints the JSON instead. Secrets are redacted unless `--unredacted`.
 
 use std::time::Instant;
 
@@ -66,10 +66,7 @@ pub(super) fn find_entries(args: &ExpandArgs, app: &App) -> Result<Expansion, Fa
             (None, Some(lines)) => TextPart::parse_lines(lines)?,
             (None, None) => TextPart::Whole,
         },
-        secrets: match args.unredacted {
-            true => SecretDisplay::Shown,
-            false => SecretDisplay::Redacted,
-        },
+        secrets: SecretDisplay::shown_if(args.unredacted),
         room: if is_whole { usize::MAX } else { ROOM },
     };
     let recall = app.compact().open_recall()?;

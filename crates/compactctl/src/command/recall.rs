@@ -6,7 +6,9 @@ use std::time::Instant;
 use compact::event;
 use compact::event::Event;
 use compact::manager::RuntimeError;
-use compact::recall::{AnswerStyle, HitOrder, IndexUpdate, Recall, RecallQuery, SearchAnswer};
+use compact::recall::{
+    AnswerStyle, HitOrder, IndexUpdate, Recall, RecallQuery, SearchAnswer, SecretDisplay,
+};
 use compact::store::{IndexError, MIN_PREFIX};
 use serde_json::json;
 
@@ -75,6 +77,7 @@ pub(super) fn find_hits(
                 false => HitOrder::Best,
             },
             limit: args.limit as usize,
+            secrets: SecretDisplay::shown_if(args.unredacted),
         };
         let asked = Instant::now();
         let answer = recall.search(&query).await?;

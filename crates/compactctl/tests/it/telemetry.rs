@@ -178,9 +178,19 @@ fn what_recall_and_its_tools_give_holds_no_secret() {
     let shown = place.run(&["expand", &pointer]).ok().text();
     assert!(!shown.contains(&token), "{shown}");
     assert!(shown.contains("secrets were redacted"), "{shown}");
-    for exact in ["--unredacted", "--raw"] {
-        let own = place.run(&["expand", &pointer, exact]).ok();
-        assert!(own.text().contains(&token), "its owner gets it as it was");
+    let questions = [&["expand", &pointer][..], &["recall", "zebra", "token"]];
+    for question in questions {
+        for form in [&[][..], &["--json"], &["--raw"]] {
+            let asked = [question, form].concat();
+            if question.contains(&"recall") && form.contains(&"--raw") {
+                continue;
+            }
+            let shown = place.run(&asked).ok().text();
+            assert!(!shown.contains(&token), "{asked:?}: {shown}");
+            let own = place.run(&[&asked[..], &["--unredacted"]].concat()).ok();
+            let own = own.text();
+            assert!(own.contains(&token), "{asked:?}: its owner gets it: {own}");
+        }
     }
 }
 

@@ -170,6 +170,15 @@ pub struct LookupResult {
 }
 
 impl LookupResult {
+    /// What is known of the terms alone.
+    pub(crate) fn without_candidates(&self) -> LookupResult {
+        LookupResult {
+            passages: self.passages,
+            frequencies: self.frequencies.clone(),
+            candidates: Vec::new(),
+        }
+    }
+
     /// How telling each term is: the rarer, the more; one that nothing holds tells nothing.
     pub fn weights(&self) -> Vec<f64> {
         let weigh = |frequency: &u64| match frequency {

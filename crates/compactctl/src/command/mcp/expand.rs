@@ -1,9 +1,6 @@
 //! The tool `expand`: the entry behind a pointer, in pages and without secrets: a model reads it.
 
-use std::borrow::Cow;
-
-use compact::recall::{AnswerStyle, QUOTE_NOTE, ShownEntry, ShownPartner, fence_text};
-use compact::redact::{RedactionBoundary, RedactionCounts};
+use compact::recall::{AnswerStyle, QUOTE_NOTE, ShownPartner, fence_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +104,10 @@ impl tool::ToolInput for ExpandToolInput {
             ));
         };
         let (whole, exact) = match found.entries.len() {
-            1 if self.raw => raw_source(first, app),
+            1 if self.raw => {
+                let source = String::from_utf8_lossy(&first.restored.source);
+                (source.into_owned(), first.restored.exact)
+            }
             1 if is_part => (first.selected.text.clone(), first.exact),
             1 => (first.text.clone(), first.exact),
             // Beside others, each has its own heading.
@@ -129,15 +129,6 @@ impl tool::ToolInput for ExpandToolInput {
             page: TextPage::starting_at(&whole, self.offset)?,
         })
     }
-}
-
-/// The JSON of an entry without secrets, and whether it had none.
-fn raw_source(shown: &ShownEntry, app: &App) -> (String, bool) {
-    let redactor = app.compact().redactor(RedactionBoundary::Summary);
-    let source = String::from_utf8_lossy(&shown.restored.source);
-    let raw = redactor.redact_json(&source, &mut RedactionCounts::new());
-    let exact = shown.restored.exact && matches!(raw, Cow::Borrowed(_));
-    (raw.into_owned(), exact)
 }
 
 impl BesideText {

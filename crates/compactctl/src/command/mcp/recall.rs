@@ -145,6 +145,7 @@ impl tool::ToolInput for RecallToolInput {
             latest: self.latest,
             // One more tells whether there is more.
             limit: self.offset + self.limit + 1,
+            unredacted: false,
         };
         let global = GlobalArgs {
             session: self.session.or_else(|| global.session.clone()),
