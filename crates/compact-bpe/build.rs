@@ -63,6 +63,11 @@ fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
     write_numbers(&out.join(format!("{name}.offsets")), &offsets);
     fs::write(out.join(format!("{name}.longest")), longest_of(&tokens))
         .expect("OUT_DIR is writable");
+    fs::write(
+        out.join(format!("{name}.far")),
+        longest_by_four_bytes(&tokens),
+    )
+    .expect("OUT_DIR is writable");
     fs::write(out.join(format!("{name}.bytes")), &bytes).expect("OUT_DIR is writable");
 }
 
@@ -72,6 +77,18 @@ fn longest_of(tokens: &[&[u8]]) -> Vec<u8> {
     for token in tokens {
         if let Some(start) = token.first_chunk::<2>() {
             let known = &mut longest[usize::from(u16::from_le_bytes(*start))];
+            *known = (*known).max(u8::try_from(token.len()).expect("a token of at most 255 bytes"));
+        }
+    }
+    longest
+}
+
+/// The length of the longest token for each slot of four first bytes; 0 where there is none of so many.
+fn longest_by_four_bytes(tokens: &[&[u8]]) -> Vec<u8> {
+    let mut longest = vec![0u8; 1 << hash::START_BITS];
+    for token in tokens {
+        if let Some(start) = token.first_chunk::<4>() {
+            let known = &mut longest[hash::start_slot(*start)];
             *known = (*known).max(u8::try_from(token.len()).expect("a token of at most 255 bytes"));
         }
     }

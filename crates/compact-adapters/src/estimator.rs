@@ -3,6 +3,7 @@
 //!
 //! The tables are part of the program and read where they lie: nothing is unpacked on first use.
 
+mod long_text;
 #[cfg(test)]
 mod tests;
 
@@ -70,7 +71,7 @@ impl Estimator for BpeEstimator {
     }
 
     fn count_units(&self, text: &str) -> Units {
-        Units(self.encoding().count(text) as u64)
+        Units(long_text::count_tokens(self.encoding(), text) as u64)
     }
 
     fn framing_units(&self) -> Units {

@@ -17,6 +17,15 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     mix_word(hash, last)
 }
 
+/// Bits of a slot for four bytes that tokens begin with: a quarter of the slots are taken.
+pub(crate) const START_BITS: u32 = 18;
+
+/// The slot of four bytes that a token may begin with.
+pub(crate) fn start_slot(start: [u8; 4]) -> usize {
+    let product = u64::from(u32::from_le_bytes(start)).wrapping_mul(MIX);
+    (product >> (u64::BITS - START_BITS)) as usize
+}
+
 fn mix_word(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word ^ MIX) * u128::from(MIX | 1);
     (product as u64) ^ ((product >> 64) as u64)

@@ -1,7 +1,7 @@
 //! The tokens of an encoding with their ranks, as tables that the build script laid out.
 
 use crate::Encoding;
-use crate::hash::hash_bytes;
+use crate::hash::{hash_bytes, start_slot};
 
 /// Bits of a slot that hold a rank plus one; the others hold bits of the token's hash.
 const RANK_BITS: u32 = 18;
@@ -18,6 +18,8 @@ pub(crate) struct Vocabulary {
     bytes: &'static [u8],
     /// The length of the longest token that begins with two bytes, by these as a number.
     longest: &'static [u8],
+    /// The same for four bytes, by their slot; 0 where no token begins so.
+    far: &'static [u8],
 }
 
 macro_rules! vocabulary {
@@ -27,6 +29,7 @@ macro_rules! vocabulary {
             offsets: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".offsets")),
             bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bytes")),
             longest: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".longest")),
+            far: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".far")),
         }
     };
 }
@@ -63,8 +66,20 @@ impl Vocabulary {
         }
     }
 
-    /// The length of the longest token that may begin a text, by its first two bytes.
+    /// The length of the longest token that may begin a text, by its first four bytes, or two.
     pub(crate) fn longest_from(&self, text: &[u8]) -> usize {
+        let far = text.first_chunk::<4>().map(|start| {
+            let far = self.far.get(start_slot(*start)).copied();
+            usize::from(far.unwrap_or(u8::MAX))
+        });
+        match far {
+            Some(0) => self.longest_by_two_bytes(text).min(3),
+            Some(far) => far,
+            None => self.longest_by_two_bytes(text),
+        }
+    }
+
+    fn longest_by_two_bytes(&self, text: &[u8]) -> usize {
         let Some(start) = text.first_chunk::<2>() else {
             return text.len();
         };

@@ -137,3 +137,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_long_text_costs_the_same_the_second_time() {
+    let texts: Vec<String> = (0..300)
+        .map(|n| format!("line {n} of a log\n").repeat(1_000))
+        .collect();
+    for encoding in [BpeEstimator::O200k, BpeEstimator::Cl100k] {
+        for text in texts.iter().chain(texts.iter().rev()) {
+            let exact = encoding.encoding().count(text) as u64;
+            assert_eq!(encoding.count_units(text), Units(exact));
+        }
+    }
+}

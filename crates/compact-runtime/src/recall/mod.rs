@@ -206,7 +206,7 @@ impl Recall {
         known: &LookupResult,
     ) -> RankedEntry {
         match self.archived_text(&ranked.candidate).await {
-            Some(text) if text != ranked.candidate.text => ranked.with_text(text, question, known),
+            Some(text) if text != ranked.candidate.text => ranked.with_text(&text, question, known),
             _ => ranked,
         }
     }

@@ -170,13 +170,13 @@ impl RankedEntry {
     /// The same entry in other words, with the places where those answer.
     pub(super) fn with_text(
         self,
-        text: Arc<str>,
+        text: &Arc<str>,
         question: &QueryTerms,
         known: &LookupResult,
     ) -> RankedEntry {
-        let passages = passage::cuts(&text).into_iter();
+        let passages = passage::cuts(text).into_iter();
         let candidates = passages.map(|span| RecallCandidate {
-            text: Arc::clone(&text),
+            text: Arc::clone(text),
             span,
             ..self.candidate.clone()
         });
