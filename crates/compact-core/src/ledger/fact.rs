@@ -622,9 +622,7 @@ const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
 /// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
 pub(super) fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
     keys.iter().find_map(|key| {
-        let at = text
-            .match_indices(key)
-            .map(|(i, _)| i)
+        let at = memchr::memmem::find_iter(text.as_bytes(), key.as_bytes())
             .find(|i| opens_value(text, *i))?;
         text.get(at + key.len()..)
             .map(|v| v.trim_start_matches('\n'))

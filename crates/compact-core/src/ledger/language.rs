@@ -217,9 +217,12 @@ pub(super) fn is_unspaced(c: char) -> bool {
 /// Words of prose below which a text in Latin letters is too short to be called unknown.
 const PROSE: usize = 8;
 
+/// Words with the languages that have them.
+type WordLanguages = HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>;
+
 /// The function words of English, at 0, and of the languages in Latin letters, each with those that have it.
-static FUNCTION_WORDS: LazyLock<HashMap<&'static str, Vec<usize>>> = LazyLock::new(|| {
-    let mut words: HashMap<&str, Vec<usize>> = HashMap::new();
+static FUNCTION_WORDS: LazyLock<WordLanguages> = LazyLock::new(|| {
+    let mut words = WordLanguages::default();
     let files = [ENGLISH]
         .into_iter()
         .chain(LATIN.iter().map(|language| language.file));

@@ -46,6 +46,13 @@ static STARTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+// The words that the patterns around them hold, without word boundaries: with one, a text that is not all ASCII is
+// read by the slowest of the engines, and next to no answer starts a task.
+static BEGUN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("(?i)running|started|launched|moved|agentId: ").ok());
+static BACKGROUND: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("(?i)background|async|session").ok());
+
 static AGENT_ID: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\basync\b[^\n]{0,80}\n?[^\n]{0,40}\bagentId: ([a-z0-9_-]{2,40})").ok()
 });
@@ -86,6 +93,9 @@ const HEAD: usize = 2_000;
 /// Returns the id that an answer gives a task which goes on in the background.
 pub(super) fn started_id(answer: &str) -> Option<&str> {
     let head = head(answer);
+    if !may_start_task(head)? {
+        return None;
+    }
     let by_words = STARTED.as_ref().and_then(|p| p.captures(head));
     let found = by_words.or_else(|| AGENT_ID.as_ref().and_then(|p| p.captures(head)));
     let id = found?.get(1)?.as_str();
@@ -93,6 +103,15 @@ pub(super) fn started_id(answer: &str) -> Option<&str> {
     id.bytes()
         .any(|b| b.is_ascii_digit() || b == b'_')
         .then_some(id)
+}
+
+/// Whether the words of such an answer stand in a text: one that begins and, on the same line, what goes on.
+fn may_start_task(text: &str) -> Option<bool> {
+    let (begun, background) = (BEGUN.as_ref()?, BACKGROUND.as_ref()?);
+    Some(begun.find_iter(text).any(|word| {
+        let rest = text.get(word.end()..).unwrap_or("");
+        word.as_str().ends_with(' ') || background.is_match(rest.lines().next().unwrap_or(""))
+    }))
 }
 
 /// Returns the ends that a host's notice tells.

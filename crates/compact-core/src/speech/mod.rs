@@ -162,10 +162,34 @@ pub fn strip_tags(text: &str) -> &str {
 
 /// Returns a text without the characters that no reader sees: marks of direction, of zero width, tags, fillers.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || !text.chars().any(is_invisible) {
+    if !has_invisible(text) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.chars().filter(|c| !is_invisible(*c)).collect())
+}
+
+/// Whether a text holds such a character. ASCII, which is most of every text, holds none and is passed over.
+fn has_invisible(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = first_non_ascii(rest.as_bytes()) {
+        let mut chars = rest.get(at..).unwrap_or("").chars();
+        if chars.next().is_some_and(is_invisible) {
+            return true;
+        }
+        rest = chars.as_str();
+    }
+    false
+}
+
+/// How many bytes are passed over at a time.
+const STRIDE: usize = 64;
+
+fn first_non_ascii(bytes: &[u8]) -> Option<usize> {
+    let ascii = bytes.chunks(STRIDE).take_while(|chunk| chunk.is_ascii());
+    let passed = ascii.count() * STRIDE;
+    let rest = bytes.get(passed..)?;
+    let at = rest.iter().position(|byte| !byte.is_ascii())?;
+    Some(passed + at)
 }
 
 /// Whether nothing is to be seen where this character stands, not even a blank.
