@@ -102,8 +102,7 @@ impl LetterCounts {
 
 /// The stretches of a run that a machine drew. A run is letters, digits and the joints `_-/+`.
 pub(super) fn find_drawn(run: &[u8]) -> Vec<Range<usize>> {
-    let is_hash = run.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
-    if is_hash || count_breaks(run) < FEWEST_BREAKS {
+    if !may_be_drawn(run) {
         return Vec::new();
     }
     let counts = LetterCounts::of(run);
@@ -118,6 +117,12 @@ pub(super) fn find_drawn(run: &[u8]) -> Vec<Range<usize>> {
     search.found
 }
 
+/// Whether a run is no hash and changes often enough to have been drawn.
+pub(super) fn may_be_drawn(run: &[u8]) -> bool {
+    let is_hash = |run: &[u8]| run.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
+    breaks(run).nth(FEWEST_BREAKS - 1).is_some() && !is_hash(run)
+}
+
 /// A word of capitals, small letters and digits alone needs less to be sure of: there is no choice where it begins.
 fn is_drawn_whole(run: &[u8], counts: &LetterCounts) -> bool {
     let is_word = counts.lower + counts.upper + counts.digits == run.len();
@@ -126,12 +131,14 @@ fn is_drawn_whole(run: &[u8], counts: &LetterCounts) -> bool {
 }
 
 /// Places where a digit and a letter meet, or a capital follows a small letter.
-fn count_breaks(run: &[u8]) -> usize {
-    let pairs = run.iter().zip(run.iter().skip(1));
-    let breaks = |(a, b): &(&u8, &u8)| {
+fn breaks(run: &[u8]) -> impl Iterator<Item = usize> {
+    let is_break = |[a, b]: &[u8; 2]| {
         a.is_ascii_digit() != b.is_ascii_digit() || a.is_ascii_lowercase() & b.is_ascii_uppercase()
     };
-    pairs.filter(breaks).count()
+    let pairs = run.array_windows::<2>().enumerate();
+    pairs
+        .filter(move |(_, pair)| is_break(pair))
+        .map(|(at, _)| at)
 }
 
 /// True when a machine drew the most of a word.

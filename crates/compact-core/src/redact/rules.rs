@@ -13,6 +13,7 @@ use regex::Regex;
 use super::assignment::AssignmentScan;
 use super::context::{CONTEXTS, ContextScan};
 use super::form::{self, FORMS, RunEnds};
+use super::secret_check::KnownNames;
 use super::word_filter::WordFilter;
 use super::{RedactionFindings, RedactionSpan, escape, key_block, secret_check, stray};
 
@@ -72,6 +73,7 @@ struct SecretScan<'s, 't, 'r> {
     /// Until where the last framed text reaches.
     frame_end: usize,
     contexts: ContextScan,
+    known_names: KnownNames<'t>,
     public: Vec<Range<usize>>,
 }
 
@@ -85,6 +87,7 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
             form_end: 0,
             frame_end: 0,
             contexts: ContextScan::default(),
+            known_names: KnownNames::default(),
             public: Vec::new(),
         }
     }
@@ -151,8 +154,9 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
 
     fn look_at_name(&mut self, word: Range<usize>) {
         let assigned = self.assignments.read(self.text, word);
-        let judged =
-            assigned.and_then(|a| secret_check::judge_assignment(&a).map(|rule| (a.range, rule)));
+        let judged = assigned.and_then(|a| {
+            secret_check::judge_assignment(&a, &mut self.known_names).map(|rule| (a.range, rule))
+        });
         if let Some((range, rule)) = judged {
             self.add(range, NAME_PRIORITY, rule);
         }

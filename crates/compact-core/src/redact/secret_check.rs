@@ -93,8 +93,11 @@ pub(super) fn name_parts() -> Vec<String> {
 }
 
 /// The rule that makes an assigned value a secret, if one does.
-pub(super) fn judge_assignment(a: &AssignedValue<'_>) -> Option<&'static str> {
-    let promise = promise_of(a.name)?;
+pub(super) fn judge_assignment<'t>(
+    a: &AssignedValue<'t>,
+    known: &mut KnownNames<'t>,
+) -> Option<&'static str> {
+    let promise = known.promise_of(a.name)?;
     let (rule, secret) = match promise {
         NamePromise::Password => ("password", is_named_secret(a)),
         NamePromise::ApiKey => ("api-key", is_named_secret(a)),
@@ -109,6 +112,28 @@ pub(super) fn judge_assignment(a: &AssignedValue<'_>) -> Option<&'static str> {
         ),
     };
     secret.then_some(rule)
+}
+
+/// How many names are remembered.
+const KNOWN_NAMES: usize = 32;
+
+/// What the last names of a text promise: JSON repeats its names on every line.
+#[derive(Default)]
+pub(super) struct KnownNames<'t>([(&'t str, Option<NamePromise>); KNOWN_NAMES]);
+
+impl<'t> KnownNames<'t> {
+    fn promise_of(&mut self, name: &'t str) -> Option<NamePromise> {
+        let last = name.bytes().last().unwrap_or_default();
+        let slot = (name.len() * 7 + usize::from(last)) % KNOWN_NAMES;
+        match self.0.get_mut(slot) {
+            Some((known, promise)) if *known == name => *promise,
+            Some(place) => {
+                *place = (name, promise_of(name));
+                place.1
+            }
+            None => promise_of(name),
+        }
+    }
 }
 
 /// What a name promises; nothing when it only speaks about a secret, as `token_count` does.
@@ -298,7 +323,25 @@ fn is_code(a: &AssignedValue<'_>) -> bool {
         return is_constant_name(value);
     }
     let opens = matches!(a.next, Some('(' | '[' | '{' | '<')) && a.operator != ValueOperator::Tag;
-    a.name_quoted || opens || is_dotted_name(value)
+    a.name_quoted || opens || is_dotted_name(value) || is_typed_number(value)
+}
+
+/// `128u32`, `0x80UL`, `1_000i64`: a number with its type.
+fn is_typed_number(value: &str) -> bool {
+    const TYPES: [&str; 16] = [
+        "u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize", "f32", "f64", "UL",
+        "ULL", "LL", "L",
+    ];
+    TYPES.iter().any(|kind| {
+        let number = value.strip_suffix(kind).unwrap_or_default();
+        let digits = number.strip_prefix("0x").unwrap_or(number);
+        let is_digit = |b: u8| {
+            b == b'_'
+                || b.is_ascii_digit()
+                || (number.len() > digits.len() && b.is_ascii_hexdigit())
+        };
+        !digits.is_empty() && digits.len() <= 16 && digits.bytes().all(is_digit)
+    })
 }
 
 /// `${PASSWORD}`, `$API_KEY`, `<token>`, `{{ secret }}`, `%s`, `your-key-here`.

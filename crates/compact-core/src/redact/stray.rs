@@ -54,26 +54,16 @@ const PUBLIC_STARTS: [&str; 20] = [
 /// How compilers begin the names that they make.
 const MANGLED_STARTS: [&str; 5] = ["_Z", "__Z", "_R", "__R", "anon_"];
 
-/// The bytes of a run, a bit for each: those below 64, and those from there to 127.
-const RUN_BYTES: [u64; 2] = [run_bits(0), run_bits(64)];
+/// Whether each byte is one of a run.
+static RUN_BYTES: LazyLock<[bool; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        let byte = byte as u8;
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b'+')
+    })
+});
 
-const fn run_bits(first: u8) -> u64 {
-    let mut bits = 0;
-    let mut at = 0;
-    while at < 64 {
-        let byte = first + at;
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b'+') {
-            bits |= 1 << at;
-        }
-        at += 1;
-    }
-    bits
-}
-
-fn is_run_byte(byte: u8) -> bool {
-    let [low, high] = RUN_BYTES;
-    let bits = if byte < 64 { low } else { high };
-    byte.is_ascii() && bits >> (byte & 63) & 1 == 1
+fn is_run_byte(table: &[bool; 256], byte: u8) -> bool {
+    table.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
 /// Calls `found` with each string that a machine drew and that is not known to be public.
@@ -85,6 +75,9 @@ pub(super) fn scan_strays(text: &str, mut found: impl FnMut(Range<usize>)) {
         let Some(letters) = bytes.get(run.clone()) else {
             continue;
         };
+        if !letters::may_be_drawn(letters) || is_public_id(letters) {
+            continue;
+        }
         for drawn in letters::find_drawn(letters) {
             let range = run.start + drawn.start..run.start + drawn.end;
             let range = after_terminal_codes(text, range);
@@ -98,7 +91,8 @@ pub(super) fn scan_strays(text: &str, mut found: impl FnMut(Range<usize>)) {
 
 /// The next run of at least the shortest length. Looks at every twentieth byte or so: a run that is long enough covers one.
 fn next_run(bytes: &[u8], from: usize) -> Option<Range<usize>> {
-    let is_run = |b: &u8| is_run_byte(*b);
+    let table = &*RUN_BYTES;
+    let is_run = |b: &u8| is_run_byte(table, *b);
     let mut start = from;
     loop {
         let window = bytes.get(start..start + SHORTEST_RUN)?;
@@ -111,6 +105,17 @@ fn next_run(bytes: &[u8], from: usize) -> Option<Range<usize>> {
             }
         }
     }
+}
+
+/// A public prefix with letters and digits behind it: most of the strings in a transcript that were drawn.
+fn is_public_id(run: &[u8]) -> bool {
+    let letters = run.iter().rev();
+    let rest = letters.take_while(|b| b.is_ascii_alphanumeric()).count();
+    let head = run.get(..run.len() - rest).unwrap_or_default();
+    !head.is_empty()
+        && PUBLIC_PREFIXES
+            .iter()
+            .any(|prefix| prefix.as_bytes() == head)
 }
 
 /// A string after a colour code begins after the code.
@@ -139,10 +144,8 @@ fn is_public(text: &str, run: &Range<usize>, drawn: &Range<usize>) -> bool {
     let whole = text.get(run.clone()).unwrap_or_default();
     let starts = |list: &[&str], text: &str| list.iter().any(|start| text.starts_with(start));
     let names = [before, text.get(..run.start).unwrap_or_default()];
-    names
-        .into_iter()
-        .any(|before| name_before(before).is_some_and(is_public_name))
-        || starts(&PUBLIC_STARTS, value)
+    let mut names = names.into_iter();
+    starts(&PUBLIC_STARTS, value)
         || starts(&PUBLIC_PREFIXES, value)
         || starts(&MANGLED_STARTS, whole)
         || follows_public_prefix(before)
@@ -150,6 +153,7 @@ fn is_public(text: &str, run: &Range<usize>, drawn: &Range<usize>) -> bool {
         || is_mail_id(before, text.get(drawn.end..).unwrap_or_default())
         || has_public_path(text, run, drawn)
         || is_content_id(value)
+        || names.any(|before| name_before(before).is_some_and(is_public_name))
 }
 
 /// Where the base64 begins whose part was drawn: chance may have made words of its beginning.

@@ -809,3 +809,16 @@ fn a_fingerprint_knows_functions_by_their_names() {
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4);
     assert_eq!(with(&["a"]), names[1]);
 }
+
+#[test]
+fn the_security_page_counts_what_is_tried() {
+    let page = include_str!("../../../../SECURITY.md");
+    let kinds = planted::planted_secrets(0).len();
+    let harmless = planted::harmless_texts(0).len();
+    for said in [
+        format!("| {kinds} kinds of made-up secrets"),
+        format!("| {harmless} kinds of strings that look drawn and are public"),
+    ] {
+        assert!(page.contains(&said), "SECURITY.md lacks: {said}");
+    }
+}
