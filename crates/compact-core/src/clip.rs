@@ -182,17 +182,36 @@ fn arguments_within(
     let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(arguments) else {
         return clip_text(arguments, level, estimator, pointer);
     };
-    let mut each = arguments.chars().count() / 2;
-    while each > 0 {
+    let fitting = |each: usize| {
         let mut cut = value.clone();
         shorten(&mut cut, each, &mut (each >= SCRAP).then_some(pointer));
         let cut = cut.to_string();
-        if estimator.count_units(&cut) <= level {
+        (estimator.count_units(&cut) <= level).then_some(cut)
+    };
+    // Ten thousand short strings never fit, however short: that is seen at once.
+    let least = fitting(1);
+    let most = longest_string(&value);
+    let mut each = arguments.chars().count() / 2;
+    while each > 0 && least.is_some() {
+        // What is longer than every string cuts none.
+        if each < most
+            && let Some(cut) = fitting(each)
+        {
             return Some(cut);
         }
         each = each * 2 / 3;
     }
-    Some("{}".to_owned())
+    Some(least.unwrap_or_else(|| "{}".to_owned()))
+}
+
+/// The characters of the longest string within.
+fn longest_string(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.chars().count(),
+        Value::Array(items) => items.iter().map(longest_string).max().unwrap_or(0),
+        Value::Object(fields) => fields.values().map(longest_string).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 /// Cuts every string to `each` characters; the first one cut says where the whole is, if it may.

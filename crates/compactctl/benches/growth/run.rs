@@ -22,6 +22,8 @@ const TICKS: f64 = 100.0;
 pub(crate) struct Cost {
     /// The size of the file.
     pub(crate) megabytes: f64,
+    /// How many messages it has.
+    pub(crate) messages: usize,
     /// Until the answer, by the clock.
     pub(crate) seconds: f64,
     /// Until the answer, of all processors.
@@ -72,8 +74,10 @@ pub(crate) fn compact_file(file: &Path, store: &Path) -> Result<Cost> {
     let answered = watch_until_answer(&mut child)?;
     let seconds = start.elapsed().as_secs_f64();
     let ended = watch_until_end(&mut child)?;
+    let text = fs::read_to_string(file)?;
     Ok(Cost {
-        megabytes: fs::metadata(file)?.len() as f64 / 1e6,
+        megabytes: text.len() as f64 / 1e6,
+        messages: text.matches("\"role\":").count(),
         seconds,
         cpu_seconds: answered.cpu_seconds,
         peak_megabytes: answered.peak_megabytes,
