@@ -58,7 +58,9 @@ const PREAMBLE: usize = 400;
 /// What follows the frame's opening, when it opens at the start of one of the first lines.
 fn opened(text: &str) -> Option<&str> {
     let head = text.floor_char_boundary(PREAMBLE + OPEN.len());
-    let (before, _) = text.get(..head)?.split_once(OPEN)?;
+    // Every call looks at every entry, and this finds nothing in a fraction of the time.
+    let at = memchr::memmem::find(text.get(..head)?.as_bytes(), OPEN.as_bytes())?;
+    let before = text.get(..at)?;
     let at_line_start =
         before.trim_end_matches([' ', '\t']).ends_with('\n') || before.trim().is_empty();
     let after = text.get(before.len() + OPEN.len()..)?;
