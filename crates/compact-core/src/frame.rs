@@ -17,6 +17,17 @@ pub struct Frame {
     pub version: u32,
     /// The receipt of the compaction that wrote it.
     pub receipt: Option<String>,
+    /// How much it says of the way back.
+    pub way_back: WayBack,
+}
+
+/// How much a frame says of the way back to what its summary leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayBack {
+    /// How each of the tools is called.
+    Explained,
+    /// Their names, where every word counts.
+    Named,
 }
 
 impl Frame {
@@ -25,6 +36,15 @@ impl Frame {
         Frame {
             version,
             receipt: Some(receipt.into()),
+            way_back: WayBack::Explained,
+        }
+    }
+
+    /// Makes it name the way back in few words.
+    pub fn with_short_way_back(self) -> Frame {
+        Frame {
+            way_back: WayBack::Named,
+            ..self
         }
     }
 }
@@ -33,7 +53,11 @@ impl Frame {
 pub fn wrap(frame: &Frame, body: &str) -> String {
     let mut text = format!("{OPEN}{}>\n", frame.version);
     if let Some(receipt) = &frame.receipt {
-        text.push_str(&format!("{RECEIPT}{receipt} ({})\n", way_back(receipt)));
+        let way_back = match frame.way_back {
+            WayBack::Explained => explain_way_back(receipt),
+            WayBack::Named => SHORT_WAY_BACK.to_owned(),
+        };
+        text.push_str(&format!("{RECEIPT}{receipt} ({way_back})\n"));
     }
     text.push_str(body.trim_end());
     text.push('\n');
@@ -44,8 +68,10 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
 /// How many characters of a receipt name it.
 const SHORT: usize = 12;
 
+const SHORT_WAY_BACK: &str = "recall, expand";
+
 /// How to look up what is not there. An agent has tools of these names, or a shell, or neither.
-fn way_back(receipt: &str) -> String {
+fn explain_way_back(receipt: &str) -> String {
     let short: String = receipt.chars().take(SHORT).collect();
     include_str!("../templates/way_back.txt")
         .trim_end()
@@ -85,13 +111,18 @@ pub fn is_whole(text: &str) -> bool {
 /// Reads the frame of a text that is a summary of ours.
 pub fn parse(text: &str) -> Option<Frame> {
     let (version, rest) = opened(text)?.split_once('>')?;
+    let receipt = rest.trim_start().strip_prefix(RECEIPT);
+    let receipt = receipt.map(|rest| rest.lines().next().unwrap_or(""));
+    let is_short = receipt.is_some_and(|line| line.contains(SHORT_WAY_BACK));
     Some(Frame {
         version: version.parse().ok()?,
-        receipt: rest
-            .trim_start()
-            .strip_prefix(RECEIPT)
+        receipt: receipt
             .and_then(|line| line.split_whitespace().next())
             .map(str::to_owned),
+        way_back: match is_short {
+            true => WayBack::Named,
+            false => WayBack::Explained,
+        },
     })
 }
 
@@ -122,6 +153,18 @@ mod tests {
         assert!(text.contains("`expand c0ffee#n`"), "{text}");
         assert_eq!(parse(&text), Some(frame));
         assert_eq!(body(&text), Some("## Goal\nship </COMPACT-SUMMARY> it"));
+    }
+
+    #[test]
+    fn a_short_frame_reads_back_too() {
+        let frame = Frame::new(1, "c0ffee").with_short_way_back();
+        let text = wrap(&frame, "body");
+        assert!(
+            text.contains("receipt: c0ffee (recall, expand)\n"),
+            "{text}"
+        );
+        assert_eq!(parse(&text), Some(frame));
+        assert_eq!(body(&text), Some("body"));
     }
 
     #[test]

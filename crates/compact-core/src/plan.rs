@@ -20,7 +20,7 @@ use crate::view;
 
 /// Share of the free budget that the recent part may take where the summary may have all the rest: a
 /// ledger's lines pay better beyond it.
-const RECENT_SHARE: f64 = 0.1375;
+const RECENT_SHARE: f64 = 0.2;
 /// Beside a bounded summary, the recent part is whole up to one part in so many.
 const RECENT_PART: u64 = 2;
 
@@ -28,8 +28,10 @@ const RECENT_PART: u64 = 2;
 /// fewer tokens than these.
 const UNIT_SHARE: u64 = 5;
 const UNIT_LEAST: Tokens = Tokens(40);
+/// The newest unit is what the model has yet to answer: it may take so many tenths of the recent part.
+const NEWEST_SHARE: u64 = 7;
 
-/// Where every text of a unit would be cut to fewer tokens, only pointers would be left of it.
+/// Where every text of a unit would be cut to fewer tokens, only scraps and pointers would be left of it.
 const SCRAP: Tokens = Tokens(24);
 
 /// In a budget that somebody named, fresh answers of tools are whole while they leave the summary so
@@ -37,8 +39,8 @@ const SCRAP: Tokens = Tokens(24);
 /// that takes their room.
 const SMALL_SUMMARY: Tokens = Tokens(8_192);
 
-/// A request that waits for its answer is clipped when it would take more than one part in so many
-/// of the budget; one that is being worked on sooner, since the ledger quotes its goals and rules.
+/// The newest request is clipped when it would take more than one part in so many of the budget; the first
+/// one sooner, since the ledger quotes its goals and rules.
 const PENDING_SHARE: u64 = 4;
 const REQUEST_SHARE: u64 = 12;
 /// A request of so many tokens is worth its place in any budget that holds it.
@@ -281,8 +283,8 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         let newest = self.unpinned_newest();
         newest.iter().for_each(|u| self.set(*u, UnitFate::Verbatim));
         let rest = self.least(&self.required_units());
-        let is_apart =
-            |u: &usize| !self.is_bounded() && self.scene.kind(*u) == Some(UnitKind::Exchange);
+        let has_answers = |u: usize| self.scene.entries(u).iter().any(Entry::has_results);
+        let is_apart = |u: &usize| !self.is_bounded() && has_answers(*u);
         let (answers, words): (Vec<usize>, Vec<usize>) = newest.iter().partition(|u| is_apart(u));
         let room = self.free() - rest - self.least(&answers);
         if !self.take_whole(&words, room) {
@@ -345,7 +347,8 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         for &unit in &must {
             let cost = self.scene.cost(unit);
             let user = self.scene.kind(unit) == Some(UnitKind::User);
-            let share = match Some(unit) == pending {
+            let newest = [pending, self.scene.latest_request()];
+            let share = match newest.contains(&Some(unit)) {
                 true => PENDING_SHARE,
                 false => REQUEST_SHARE,
             };
@@ -563,15 +566,20 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         if self.is_bounded() && total <= self.recent_room() {
             return offers;
         }
-        let clipped = |offer: UnitOffer| match offer.cost <= cap {
-            true => offer,
-            false => {
-                let (fate, cost) = self.scene.clipped(offer.unit, cap);
-                UnitOffer {
-                    fate,
-                    cost,
-                    ..offer
-                }
+        let newest = units.last().copied();
+        let clipped = |offer: UnitOffer| {
+            let cap = match Some(offer.unit) == newest {
+                true => cap.max(Units(self.recent_room().0 * NEWEST_SHARE / 10)),
+                false => cap,
+            };
+            if offer.cost <= cap {
+                return offer;
+            }
+            let (fate, cost) = self.scene.clipped(offer.unit, cap);
+            UnitOffer {
+                fate,
+                cost,
+                ..offer
             }
         };
         let scrap = self.scene.estimator.to_units(SCRAP);

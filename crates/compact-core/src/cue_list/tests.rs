@@ -76,7 +76,8 @@ macro_rules! check_tables {
 
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
-    finished unfinished creation decision open_work complaint);
+    finished unfinished creation decision open_work complaint
+    all_pass outcome preference);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
     disposal deed announcement);

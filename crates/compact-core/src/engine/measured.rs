@@ -8,17 +8,20 @@ use std::borrow::Cow;
 use crate::assemble;
 use crate::conform;
 use crate::error::CompactError;
-use crate::frame::Frame;
+use crate::frame::{Frame, WayBack};
 use crate::outline::Outline;
 use crate::pin::{PinRules, PinState};
 use crate::plan::{self, Plan, PlanInput};
 use crate::policy::Prune;
 use crate::prune::meaning::{self, MeaningVector};
-use crate::token::{EstimatorExt, Units};
+use crate::token::{EstimatorExt, Tokens, Units};
 
 use super::cost::costs_after_conform;
 use super::receipt_id::receipt_identity;
 use super::{CompactionInput, entry_ordinals};
+
+/// A view of fewer tokens has no room for an explanation of the way back.
+const SMALL_VIEW: Tokens = Tokens(600);
 
 /// A history with all that a plan looks at.
 pub(super) struct MeasuredHistory<'i, 'a> {
@@ -39,11 +42,28 @@ pub(super) struct MeasuredHistory<'i, 'a> {
 impl<'i, 'a> MeasuredHistory<'i, 'a> {
     /// Measures a history. Fails where a pattern of the policy is no regular expression.
     pub(super) fn new(input: &'i CompactionInput<'a>) -> Result<Self, CompactError> {
+        let way_back = match input.budget < SMALL_VIEW {
+            true => WayBack::Named,
+            false => WayBack::Explained,
+        };
+        Self::with_way_back(input, way_back)
+    }
+
+    /// Measures a history whose frame says so much of the way back: a budget that is not known yet must hold the
+    /// longer one.
+    pub(super) fn with_way_back(
+        input: &'i CompactionInput<'a>,
+        way_back: WayBack,
+    ) -> Result<Self, CompactError> {
         let outline = Outline::from_conversation(input.conversation);
         let pins =
             PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
         let version = input.prior.map_or(0, |p| p.summary_version) + 1;
         let frame = Frame::new(version, receipt_identity(input).receipt_id());
+        let frame = match way_back {
+            WayBack::Explained => frame,
+            WayBack::Named => frame.with_short_way_back(),
+        };
         let empty = assemble::summary_text(&frame, "", input.summary_placement());
         Ok(MeasuredHistory {
             pins,

@@ -2,6 +2,7 @@
 
 use crate::error::CompactError;
 use crate::event::ReceiptBrief;
+use crate::frame::WayBack;
 use crate::message::Entry;
 use crate::plan::{self, Plan, RoomClaims, UnitFate};
 use crate::prompt::SummarySource;
@@ -39,9 +40,8 @@ pub fn planned_counts(input: &CompactionInput<'_>) -> Result<ReceiptBrief, Compa
 
 /// What a view of this input must hold, whatever its budget: what budgets are made of.
 pub fn room_claims(input: &CompactionInput<'_>) -> Result<RoomClaims, CompactError> {
-    Ok(plan::count_claims(
-        &MeasuredHistory::new(input)?.plan_input(),
-    ))
+    let measured = MeasuredHistory::with_way_back(input, WayBack::Explained)?;
+    Ok(plan::count_claims(&measured.plan_input()))
 }
 
 /// What the view of this input leaves out or cuts: what a model may be asked to summarize.

@@ -38,6 +38,9 @@ static CREATION: PhraseList = PhraseList::anywhere(cue_file!("creation"));
 static DECISION: PhraseList = PhraseList::anywhere(cue_file!("decision"));
 static DEED: PhraseList = PhraseList::at_start(cue_file!("deed"));
 static OPEN_WORK: PhraseList = PhraseList::anywhere(cue_file!("open_work"));
+static PREFERENCE: PhraseList = PhraseList::anywhere(cue_file!("preference"));
+static OUTCOME: PhraseList = PhraseList::anywhere(cue_file!("outcome"));
+static ALL_PASS: PhraseList = PhraseList::anywhere(cue_file!("all_pass"));
 static COMPLAINT: PhraseList = PhraseList::anywhere(cue_file!("complaint"));
 
 static SOFTENERS: WordList = WordList::new(cue_file!("softener"));
@@ -103,9 +106,7 @@ fn is_single_task(sentence: &str) -> bool {
 /// Whether a sentence orders one thing to be done to something that it names: "drop only the table
 /// tmp_import" is done when it is done. What holds on a condition, or each time, is a rule.
 fn is_single_order(sentence: &str) -> bool {
-    let mut names = false;
-    scan_names(sentence, &mut |_, _, _| names = true);
-    names
+    names_something(sentence)
         && DISPOSAL.is_in(without_softeners(sentence))
         && !FIRM.is_in(sentence)
         && !CONDITION.is_in(sentence)
@@ -276,14 +277,57 @@ fn opens_with_error(answer: &str) -> bool {
     })
 }
 
-/// The line of a failed answer that says why: the first that complains, else the last.
-pub(crate) fn complaint(answer: &str) -> &str {
+/// Complaints that are told of one failure, and the lines in which they are looked for.
+const COMPLAINTS: usize = 3;
+const COMPLAINT_LINES: usize = 2000;
+
+/// The lines of a failed answer that say why: the first that complain and name something, else the first that
+/// complains, else the last line.
+pub(crate) fn complaint(answer: &str) -> String {
     let lines = || answer.lines().map(str::trim).filter(|l| l.len() >= 8);
-    lines()
-        .take(2000)
-        .find(|l| COMPLAINT.is_in(l) && !has_failed_exit(l))
-        .or_else(|| lines().next_back())
-        .unwrap_or("")
+    let complaining = || {
+        let first = lines().take(COMPLAINT_LINES);
+        first.filter(|l| COMPLAINT.is_in(l) && !has_failed_exit(l))
+    };
+    let mut named: Vec<&str> = Vec::new();
+    for line in complaining().filter(|line| names_something(line)) {
+        if named.len() < COMPLAINTS && !named.contains(&line) {
+            named.push(line);
+        }
+    }
+    match named.is_empty() {
+        false => named.join("; "),
+        true => {
+            let line = complaining().next().or_else(|| lines().next_back());
+            line.unwrap_or("").to_owned()
+        }
+    }
+}
+
+fn names_something(text: &str) -> bool {
+    let mut names = false;
+    scan_names(text, &mut |_, _, _| names = true);
+    names
+}
+
+/// Whether a line says how a command ended, and is none of what it printed.
+pub(crate) fn is_outcome(line: &str) -> bool {
+    OUTCOME.is_in(line) && !is_program_line(line)
+}
+
+/// Whether a text says that checks pass.
+pub(crate) fn reports_passing(text: &str) -> bool {
+    ALL_PASS.is_in(text)
+}
+
+/// Whether a rule holds beyond the step at hand, by its own words: it forbids, binds, or says that it is one.
+pub(crate) fn is_standing_rule(sentence: &str) -> bool {
+    FIRM.is_in(sentence)
+        || PROHIBITION.is_in(sentence)
+        || REVISION.is_in(sentence)
+        || PREFERENCE.is_in(sentence)
+        || opens_with_order(sentence)
+        || rule_label(sentence).is_some()
 }
 
 /// The newest names that a change defines.

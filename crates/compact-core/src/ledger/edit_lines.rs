@@ -10,10 +10,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::defines;
 use super::sentence::clip;
 
-/// Lines of each side that are kept of one edit, and characters of a line.
+/// Lines of each side that are kept of one edit, those with later definitions, and characters of a line.
 const LINES: usize = 16;
+const MOST_LINES: usize = 40;
 const CHARS: usize = 140;
 
 /// Names of the texts that are replaced.
@@ -121,10 +123,11 @@ impl EditLines {
     }
 }
 
-/// Keeps the first lines that say something; a bare bracket does not.
+/// Keeps the first lines that say something, a bare bracket does not, and further on those that define something.
 fn push_line(lines: &mut Vec<String>, line: &str) {
     let says = line.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
-    if says && lines.len() < LINES {
+    let is_kept = || lines.len() < LINES || lines.len() < MOST_LINES && defines(line.trim_start());
+    if says && is_kept() {
         lines.push(clip(line, CHARS));
     }
 }

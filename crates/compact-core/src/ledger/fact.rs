@@ -105,6 +105,9 @@ pub struct Facts {
     /// What the model said, in the same way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<Fact>,
+    /// Which of the replies are summaries of what was said before them, by their ordinals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub digests: Vec<u32>,
     /// Sentences of the user or the system that rule what may be done.
     pub rules: Vec<Fact>,
     /// How many of the requests are in a language whose rules are not recognised.
@@ -373,9 +376,11 @@ impl FactCollector {
             self.facts.unheard_requests += u32::from(is_unheard);
         }
         if reading.voice == Voice::Model {
-            let chars = match entry.meta.kind {
-                EntryKind::ForeignSummary => SUMMARY_CHARS,
-                _ => REPLY_CHARS,
+            let is_digest = entry.meta.kind == EntryKind::ForeignSummary;
+            self.facts.digests.extend(is_digest.then_some(ordinal));
+            let chars = match is_digest {
+                true => SUMMARY_CHARS,
+                false => REPLY_CHARS,
             };
             self.facts.replies.push(whole(&reading.text, chars));
         }
@@ -504,6 +509,7 @@ impl Facts {
     pub(super) fn merge(&mut self, later: Facts) {
         self.requests.extend(later.requests);
         self.replies.extend(later.replies);
+        self.digests.extend(later.digests);
         self.rules.extend(later.rules);
         self.unheard_requests += later.unheard_requests;
         self.rules_left_out += later.rules_left_out;
@@ -548,6 +554,7 @@ impl Facts {
         self.rules_left_out += self.rules.len().saturating_sub(RULES) as u32;
         truncate_to_newest(&mut self.rules, RULES);
         truncate_to_newest(&mut self.replies, REPLIES);
+        truncate_to_newest(&mut self.digests, DIGESTS);
         truncate_to_newest(&mut self.releases, RELEASES);
         truncate_to_newest(&mut self.decisions, DECISIONS);
         truncate_to_newest(&mut self.open, OPEN);
@@ -572,6 +579,9 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+/// Summaries by others that are known as such.
+const DIGESTS: usize = 64;
+
 fn truncate_to_newest<T>(list: &mut Vec<T>, cap: usize) {
     let surplus = list.len().saturating_sub(cap);
     list.drain(..surplus);
@@ -585,11 +595,15 @@ fn keep_last_saying(facts: &mut Vec<Fact>) {
     facts.reverse();
 }
 
-/// The last line of an answer that says something.
+/// An answer of so few lines is told by its last one, whatever that is.
+const FEW_LINES: usize = 3;
+
+/// The last line of an answer that says something, if it says how the command ended.
 fn last_line(answer: &str) -> Option<Box<str>> {
     let says = |line: &&str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
     let line = answer.lines().rev().take(8).find(says)?;
-    Some(clip(line, END_CHARS).into())
+    let is_short = answer.lines().nth(FEW_LINES).is_none();
+    (is_short || cue::is_outcome(line)).then(|| clip(line, END_CHARS).into())
 }
 
 /// Whether an answer names an id that the call did not.
@@ -612,7 +626,7 @@ fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
     if let Some(refusal) = answer::read_refusal(content) {
         ToolRunOutcome::Refused(clip(&refusal.reason, SENTENCE_CHARS).into())
     } else if is_error || cue::is_failure(content) {
-        ToolRunOutcome::Failed(clip(cue::complaint(content), SENTENCE_CHARS).into())
+        ToolRunOutcome::Failed(clip(&cue::complaint(content), SENTENCE_CHARS).into())
     } else {
         ToolRunOutcome::Ok
     }

@@ -38,9 +38,9 @@ pub use task::{BackgroundTask, TaskEnd};
 
 pub(crate) use cue::{
     is_change, is_completion, is_decision, is_postponement, is_prohibition, is_replacement,
-    is_revision, rule_label,
+    is_revision, is_standing_rule, reports_passing, rule_label,
 };
-pub(crate) use sentence::{clip, find_phrase, has_sentence};
+pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};
 
 use crate::message::Entry;
 use excerpt::ExcerptWindow;

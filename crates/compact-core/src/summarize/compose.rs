@@ -2,17 +2,19 @@
 //! and as much of it as fits.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::fact_line::{self, FactLine};
+use foldhash::fast::FixedState;
+
+use super::fact_line::{self, FactLine, RuleSpan};
 use super::form::NameForms;
 use super::layout;
-use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::select::{GreedyChoice, PieceOffer, ShownLevel};
 use super::speech::{self, QuotedMessage};
-use super::template::{SectionRank, SectionTopic, StyleTemplate};
+use super::template::{SectionRank, SectionTopic, StyleTemplate, SummarySize};
 use super::trace::TraceBuilder;
 use super::weigh::{self, WeighedName};
 use super::{RenderRequest, SummaryBody, SummaryNeighbours, ViewWords};
@@ -22,6 +24,7 @@ use crate::ledger::scan_names;
 pub(super) struct SummaryMaterial<'m> {
     pub request: &'m RenderRequest<'m>,
     pub template: &'m StyleTemplate,
+    pub size: SummarySize,
     pub root: &'m RootDirectory<'m>,
     pub revoked: &'m RevokedRules<'m>,
     pub words: &'m ViewWords,
@@ -58,8 +61,7 @@ impl SummaryMaterial<'_> {
     pub(super) fn compose(&self, chars: f64) -> SummaryBody {
         let forms = NameForms::from_names(self.groups);
         let mut table = PieceTable::default();
-        let mut claims = self.claim_orders(&mut table);
-        self.claim_messages(&mut table, &mut claims, chars);
+        let claims = self.claim_words(&mut table, chars);
         self.push_others(&mut table, &forms);
         let mut choice = self.choice(&table, &forms);
         claims.first.iter().for_each(|nth| choice.take(*nth));
@@ -73,28 +75,19 @@ impl SummaryMaterial<'_> {
         picks.extend(messages);
         spent += taken;
         let room = (chars * OVERLAP - spent).max(0.0);
-        let (others, _) = choice.spend(0..table.pieces.len(), room);
+        let (others, taken) = choice.spend(0..table.pieces.len(), room);
         picks.extend(others);
+        let freed = drop_shown_names(&table, &mut picks);
+        let (more, _) = choice.spend(0..table.pieces.len(), room - taken + freed);
+        picks.extend(more);
         self.write(&table, &picks)
     }
 
-    /// Rules and goals.
-    fn claim_orders(&self, table: &mut PieceTable) -> Claims {
-        let mut claims = Claims::default();
-        for line in self.lines.iter().filter(|l| l.topic.may_instruct()) {
-            claims.first.push(push_line(table, line, 1.0));
-        }
-        claims
-    }
-
-    /// The user's messages: all of them whole, or all of them cut alike, or the best of them.
-    fn claim_messages(&self, table: &mut PieceTable, claims: &mut Claims, chars: f64) {
-        let told: HashSet<u32> = self
-            .lines
-            .iter()
-            .filter(|l| l.whole && l.topic.may_instruct())
-            .map(|l| l.ordinal)
-            .collect();
+    /// The user's messages that stand nowhere else: not in the view, and not as a rule for the session.
+    fn unquoted_messages(&self) -> Vec<QuotedMessage<'_>> {
+        let is_told = |l: &&FactLine| l.whole && l.topic.may_instruct() && !self.is_passing(l);
+        let told = self.lines.iter().filter(is_told);
+        let told: HashSet<u32> = told.map(|l| l.ordinal).collect();
         let mut messages = speech::user_messages(self.request.ledger, self.revoked);
         if self.request.company == SummaryNeighbours::AgentSummary {
             // There the room is small, and every rule stands before the messages.
@@ -106,29 +99,86 @@ impl SummaryMaterial<'_> {
         messages.retain(|said| {
             !told.contains(&said.fact.ordinal) && !self.words.has_message(&said.text)
         });
-        claims.room = chars * USER_SHARE;
-        let lengths: Vec<usize> = messages
+        messages
+    }
+
+    /// Whether a rule is for the step at hand, and may stand in its message alone.
+    fn is_passing(&self, line: &FactLine) -> bool {
+        line.scope == RuleSpan::Step && self.request.company != SummaryNeighbours::AgentSummary
+    }
+
+    /// Rules and goals, then the user's messages: all of them whole, or all of them cut alike, or the best of them.
+    fn claim_words(&self, table: &mut PieceTable, chars: f64) -> Claims {
+        let room = match self.size {
+            SummarySize::Small => chars - self.orders_cost(),
+            SummarySize::Full => chars * USER_SHARE,
+        };
+        let mut messages = self.unquoted_messages();
+        let lengths = messages
             .iter()
-            .map(|m| m.text.chars().count() + MESSAGE_FRAME)
-            .collect();
-        let most = equal_cut(&lengths, claims.room);
+            .map(|m| m.text.chars().count() + MESSAGE_FRAME);
+        let most = equal_cut(&lengths.collect::<Vec<usize>>(), room);
+        let whole = messages
+            .iter()
+            .filter(|m| most.is_some_and(|most| m.text.chars().count() <= most));
+        let whole: HashSet<u32> = whole.map(|m| m.fact.ordinal).collect();
+        let orders = self.lines.iter().filter(|l| {
+            l.topic.may_instruct() && !(self.is_passing(l) && whole.contains(&l.ordinal))
+        });
+        let orders: Vec<&FactLine> = orders.collect();
+        messages.retain(|m| {
+            !orders
+                .iter()
+                .any(|l| l.whole && l.ordinal == m.fact.ordinal)
+        });
+        let first = orders
+            .into_iter()
+            .map(|line| push_line(table, line, 1.0, self.size));
+        let mut claims = Claims {
+            first: first.collect(),
+            messages: Vec::new(),
+            room,
+        };
+        self.claim_messages(table, &mut claims, &messages, most);
+        claims
+    }
+
+    fn claim_messages(
+        &self,
+        table: &mut PieceTable,
+        claims: &mut Claims,
+        messages: &[QuotedMessage<'_>],
+        most: Option<usize>,
+    ) {
         let pieces: Vec<usize> = messages
             .iter()
-            .map(|said| speech::push_message(table, said, most.unwrap_or(LEAST_MESSAGE)))
+            .map(|said| speech::push_message(table, said, most.unwrap_or(LEAST_MESSAGE), self.size))
             .collect();
         match most {
-            Some(_) => claims.first.extend(pieces.iter().rev()),
+            Some(_) => {
+                let newest = || pieces.iter().zip(messages).rev();
+                let said = |routine| newest().filter(move |(_, m)| (m.times > 1) == routine);
+                let ordered = said(false).chain(said(true));
+                claims.first.extend(ordered.map(|(piece, _)| piece));
+            }
             None => {
-                weigh_messages(table, &pieces, &messages);
+                let newest = self.request.ledger.facts.requests.last();
+                weigh_messages(table, &pieces, messages, newest.map_or(0, |f| f.ordinal));
                 claims.messages = pieces;
             }
         }
     }
 
+    /// Characters that rules and goals take.
+    fn orders_cost(&self) -> f64 {
+        let orders = self.lines.iter().filter(|l| l.topic.may_instruct());
+        orders.map(|l| l.text.chars().count() as f64 + 3.0).sum()
+    }
+
     fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>) {
         for line in self.lines.iter().filter(|l| !l.topic.may_instruct()) {
             let worth = fact_line::topic_worth(line.topic, self.request.company);
-            push_line(table, line, worth);
+            push_line(table, line, worth, SummarySize::Full);
         }
         let is_shown = |text: &str| self.words.has_message(text);
         let ledger = self.request.ledger;
@@ -141,6 +191,7 @@ impl SummaryMaterial<'_> {
             template: self.template,
             root: self.root,
             forms,
+            names: self.groups,
         }
         .push_all();
     }
@@ -193,8 +244,47 @@ impl SummaryMaterial<'_> {
     }
 }
 
+/// Puts the line or sentence that shows a name in the name's place where both were chosen; returns the characters that
+/// the names took.
+fn drop_shown_names(table: &PieceTable, picks: &mut Vec<usize>) -> f64 {
+    let mut shown_by: HashMap<&str, usize, FixedState> = HashMap::default();
+    for nth in picks.iter() {
+        let Some(piece) = table.pieces.get(*nth) else {
+            continue;
+        };
+        let label = table.heads.get(piece.head).map_or("", |h| h.label.as_str());
+        let texts = match piece.form {
+            PieceForm::Text => [piece.text.as_str(), label],
+            PieceForm::Name => ["", label],
+        };
+        for text in texts {
+            scan_names(text, &mut |_, _, name| {
+                _ = shown_by.entry(name).or_insert(*nth)
+            });
+        }
+    }
+    let mut freed = 0.0;
+    let mut seen: HashSet<usize, FixedState> = HashSet::default();
+    let chosen = std::mem::take(picks);
+    for nth in chosen {
+        let name = table.pieces.get(nth).filter(|p| p.form == PieceForm::Name);
+        let shown = name.and_then(|piece| Some((piece, *shown_by.get(piece.text.as_str())?)));
+        let nth = match shown {
+            Some((piece, by)) => {
+                freed += piece.cost() as f64;
+                by
+            }
+            None => nth,
+        };
+        if seen.insert(nth) {
+            picks.push(nth);
+        }
+    }
+    freed
+}
+
 /// Characters around a message.
-const MESSAGE_FRAME: usize = 16;
+const MESSAGE_FRAME: usize = 12;
 
 /// The most characters of a message with which all of them fit the room; `None` when even short ones do not.
 fn equal_cut(lengths: &[usize], room: f64) -> Option<usize> {
@@ -209,16 +299,25 @@ fn equal_cut(lengths: &[usize], room: f64) -> Option<usize> {
 }
 
 /// The first and the last message come before others, and what names something or rules before what does not.
-fn weigh_messages(table: &mut PieceTable, pieces: &[usize], messages: &[QuotedMessage<'_>]) {
-    let last = pieces.len().saturating_sub(1);
+fn weigh_messages(
+    table: &mut PieceTable,
+    pieces: &[usize],
+    messages: &[QuotedMessage<'_>],
+    newest: u32,
+) {
     for ((nth, said), at) in pieces.iter().zip(messages).zip(0..) {
         let mut names = false;
         scan_names(&said.text, &mut |_, _, _| names = true);
         let digits = said.text.chars().any(|c| c.is_ascii_digit());
-        let worth = match (at == 0 || at == last, names || digits) {
+        let worth = match (at == 0 || said.fact.ordinal == newest, names || digits) {
             (true, _) => 8.0,
             (false, true) => 1.0,
             (false, false) => 0.4,
+        };
+        let worth = match (said.times > 1, is_labelled(&said.text)) {
+            (true, _) => worth * ROUTINE,
+            (false, true) => worth.max(1.0) * LABELLED,
+            (false, false) => worth,
         };
         if let Some(piece) = table.pieces.get_mut(*nth) {
             piece.worth = worth;
@@ -226,19 +325,38 @@ fn weigh_messages(table: &mut PieceTable, pieces: &[usize], messages: &[QuotedMe
     }
 }
 
+/// What a message is worth that was sent over and over, and one that says what kind of statement it is.
+const ROUTINE: f64 = 0.2;
+const LABELLED: f64 = 1.5;
+
+/// `FACT: …`, `Open question: …`: a few words and a colon, and what they announce on the same line.
+fn is_labelled(text: &str) -> bool {
+    let Some((label, rest)) = text.split_once(": ") else {
+        return false;
+    };
+    let is_label = |c: char| c.is_alphabetic() || c == ' ' || c == '-';
+    label.len() <= 32 && label.chars().all(is_label) && rest.len() >= 8
+}
+
 /// A fact as a bullet; returns its piece.
-fn push_line(table: &mut PieceTable, line: &FactLine, worth: f64) -> usize {
+fn push_line(table: &mut PieceTable, line: &FactLine, worth: f64, size: SummarySize) -> usize {
     let head = table.open(PieceHead {
         topic: line.topic,
         ordinal: line.ordinal,
         label: String::new(),
-        form: HeadForm::Bullet,
+        form: match size {
+            SummarySize::Small => HeadForm::Plain,
+            SummarySize::Full => HeadForm::Bullet,
+        },
     });
     table.push(Piece {
         head,
         ordinal: line.ordinal,
         place: 0,
-        text: line.text.clone(),
+        text: match size {
+            SummarySize::Small => line.text.trim_matches('"').to_owned(),
+            SummarySize::Full => line.text.clone(),
+        },
         worth,
         tells: 1.0,
         shows: match line.topic {
@@ -246,6 +364,7 @@ fn push_line(table: &mut PieceTable, line: &FactLine, worth: f64) -> usize {
             _ => ShownLevel::InContext,
         },
         about: line.about,
+        form: PieceForm::Text,
     });
     table.pieces.len() - 1
 }

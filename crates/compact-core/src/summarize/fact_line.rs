@@ -15,7 +15,7 @@ use super::root::RootDirectory;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::ledger::{
     Fact, Facts, FailedRun, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip,
-    is_postponement,
+    is_postponement, is_standing_rule, reports_passing,
 };
 
 /// One line of a section.
@@ -30,6 +30,15 @@ pub(super) struct FactLine {
     pub about: Option<u32>,
     /// Whether it is all that its message says.
     pub whole: bool,
+    /// Whether it is of the kind that holds for the whole session, or for the step at hand.
+    pub scope: RuleSpan,
+}
+
+/// How long a rule is meant to hold, by its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleSpan {
+    Session,
+    Step,
 }
 
 pub(super) fn new_fact_line(
@@ -43,6 +52,7 @@ pub(super) fn new_fact_line(
         text: text.into(),
         about: None,
         whole: false,
+        scope: RuleSpan::Session,
     }
 }
 
@@ -140,6 +150,8 @@ fn rule_lines(
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
     told.sort_by_key(|(f, _)| (f.voice != Voice::User, Reverse(f.ordinal)));
+    let mut seen = HashSet::new();
+    told.retain(|(f, _)| seen.insert(f.text.to_lowercase()));
     let mut whole = HashSet::new();
     let quoted = |(f, about): (&Fact, Option<u32>)| match short_message(facts, revoked, f)
         .filter(|message| !is_shown(message))
@@ -148,14 +160,25 @@ fn rule_lines(
         Some(message) => Some(FactLine {
             about,
             whole: true,
+            scope: rule_span(f, about),
             ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{message}\""))
         }),
         None => Some(FactLine {
             about,
+            scope: rule_span(f, about),
             ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text))
         }),
     };
     told.into_iter().filter_map(quoted).collect()
+}
+
+/// What the user says in passing ("it should be blue") is a rule for what is being done; where its message is told, it
+/// stands there.
+fn rule_span(rule: &Fact, about: Option<u32>) -> RuleSpan {
+    match about.is_some() || rule.voice != Voice::User || is_standing_rule(&rule.text) {
+        true => RuleSpan::Session,
+        false => RuleSpan::Step,
+    }
 }
 
 /// A message of so many characters is quoted whole where a sentence of it rules, unless the rule is a small part of it.
@@ -259,7 +282,8 @@ pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
         closed_by,
     } in facts.failed_runs()
     {
-        if closed_by.is_none() && told.insert((why, command_if_needed(run, why))) {
+        let passes = || is_reported_passing(facts, run.ordinal);
+        if closed_by.is_none() && !passes() && told.insert((why, command_if_needed(run, why))) {
             let kind = command_kind(&run.text);
             *counts.entry(kind).or_default() += 1;
             let text = failure_text(facts, run, why);
@@ -271,6 +295,13 @@ pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
     }
     out.sort_by_key(|(kind, _)| counts.get(kind).copied());
     out.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Whether the model says later that checks pass.
+fn is_reported_passing(facts: &Facts, ordinal: u32) -> bool {
+    let later = facts.replies.iter().rev();
+    let mut later = later.take_while(|reply| reply.ordinal > ordinal);
+    later.any(|reply| reports_passing(&reply.text))
 }
 
 /// The command, where the complaint alone does not tell the failure.

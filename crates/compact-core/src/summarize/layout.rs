@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::template::{StyleSection, StyleTemplate};
 use crate::speech::is_invisible;
 
@@ -70,6 +70,7 @@ fn push_section(out: &mut String, section: &StyleSection, chosen: &[(&PieceHead,
         };
         match head.form {
             HeadForm::Bullet => push_bullets(out, group, &mut above),
+            HeadForm::Plain => push_plain(out, group),
             HeadForm::Running => push_running(out, head, group),
             HeadForm::Log => push_log(out, head, group),
             HeadForm::Lines => push_lines(out, head, group),
@@ -89,6 +90,13 @@ fn push_bullets(out: &mut String, group: &[(&PieceHead, &Piece)], above: &mut Op
             false => _ = writeln!(out, "- [#{}] {text}", piece.ordinal),
         }
         *above = Some(piece.ordinal);
+    }
+}
+
+/// `- text`.
+fn push_plain(out: &mut String, group: &[(&PieceHead, &Piece)]) {
+    for (_, piece) in group {
+        let _ = writeln!(out, "- {}", escape_line(&piece.text));
     }
 }
 
@@ -114,7 +122,10 @@ fn push_running(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece
 /// `[#n] > command → how it ended`, and below it lines of what it printed.
 fn push_log(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]) {
     let _ = write!(out, "[#{}] {}", head.ordinal, escape_line(&head.label));
-    for (_, piece) in group {
+    for (_, piece) in group
+        .iter()
+        .filter(|(_, piece)| piece.form == PieceForm::Text)
+    {
         let text = escape_line(&piece.text);
         match piece.place {
             0 if text.is_empty() => {}
@@ -123,13 +134,28 @@ fn push_log(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]) 
         }
     }
     out.push('\n');
+    push_names(out, group);
+}
+
+/// The names under a head, in one line.
+fn push_names(out: &mut String, group: &[(&PieceHead, &Piece)]) {
+    let names = group
+        .iter()
+        .filter(|(_, piece)| piece.form == PieceForm::Name);
+    let names: Vec<String> = names.map(|(_, piece)| escape_line(&piece.text)).collect();
+    if !names.is_empty() {
+        let _ = writeln!(out, "  with {}", names.join(", "));
+    }
 }
 
 /// A file, and below it lines of it, the pointer once for neighbours of one entry.
 fn push_lines(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]) {
     let _ = writeln!(out, "[#{}] {}", head.ordinal, escape_line(&head.label));
     let mut above = head.ordinal;
-    for (_, piece) in group.iter().filter(|(_, piece)| !piece.text.is_empty()) {
+    let lines = group
+        .iter()
+        .filter(|(_, piece)| piece.form == PieceForm::Text);
+    for (_, piece) in lines.filter(|(_, piece)| !piece.text.is_empty()) {
         let text = escape_line(&piece.text);
         match piece.ordinal == above {
             true => _ = writeln!(out, "  {text}"),
@@ -137,6 +163,7 @@ fn push_lines(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]
         }
         above = piece.ordinal;
     }
+    push_names(out, group);
 }
 
 /// Whether a text ends as a sentence does.
@@ -158,6 +185,8 @@ pub(crate) fn escape_line(text: &str) -> String {
         match c {
             '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => out.push(' '),
             '~' if out.ends_with("~~") => out.push_str(" ~"),
+            // Only our own lines open with a pointer.
+            '#' if out.ends_with('[') => out.push_str(" #"),
             c if c.is_control() || is_invisible(c) => {}
             c => out.push(c),
         }

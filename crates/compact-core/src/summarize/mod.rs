@@ -38,7 +38,7 @@ use compose::SummaryMaterial;
 use fact_line::FactLine;
 use revoke::RevokedRules;
 use root::RootDirectory;
-use template::{SectionTopic, StyleTemplate};
+use template::{SectionTopic, StyleTemplate, SummarySize};
 use weigh::WeighedName;
 
 pub use checkpoint::render_checkpoint;
@@ -161,15 +161,21 @@ const CHARS_PER_NAME: f64 = 12.0;
 /// most sessions have.
 const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
+/// A summary of fewer characters is little more than the user's words.
+const SMALL_SUMMARY: f64 = 2600.0;
 /// Characters by which a quotation is found in a text that stands whole in the view.
 const OPENING: usize = 40;
 
 /// Renders the ledger within the budget.
 pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
-    let template = template::style_template(request.style);
+    let chars = chars(request);
+    let size = match request.style == Style::TaskState && chars < SMALL_SUMMARY {
+        true => SummarySize::Small,
+        false => SummarySize::Full,
+    };
+    let template = template::sized_template(request.style, size);
     let words = ViewWords::from_visible(request.visible);
     let names = request.visible.whole_names();
-    let chars = chars(request);
     let revoked = RevokedRules::from_facts(&request.ledger.facts);
     let root = RootDirectory::from_ledger(request.ledger);
     let ranked = request.ranking.0.iter();
@@ -183,6 +189,7 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
     let material = SummaryMaterial {
         request,
         template,
+        size,
         root: &root,
         revoked: &revoked,
         words: &words,
@@ -318,7 +325,7 @@ fn lines_within_shares(
             let spent = spent.entry(l.topic).or_default();
             *spent += l.text.chars().count() as f64 + 10.0;
             let least = match l.topic {
-                SectionTopic::Rules | SectionTopic::Goals => RULES.min(chars * 0.4),
+                SectionTopic::Rules | SectionTopic::Goals => RULES.min(chars * 0.5),
                 _ => LINE.min(chars / 8.0),
             };
             *spent <= least.max(chars * fact_line::topic_share(l.topic, template, company))

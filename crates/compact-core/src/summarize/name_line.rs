@@ -37,22 +37,47 @@ impl<'l> NameLines<'l> {
     }
 
     fn line_at(&self, mention: &Mention) -> Option<NameLine> {
-        let excerpts = &self.ledger.excerpts;
-        let before = |e: &Excerpt| {
-            (e.ordinal, e.part, e.start)
-                <= (mention.place.ordinal, mention.place.part, mention.start)
-        };
-        let at = excerpts.partition_point(before).checked_sub(1)?;
-        let excerpt = excerpts.get(at)?;
-        let offset = mention.start.checked_sub(excerpt.start)? as usize;
-        let (head, tail) = excerpt.text.split_at_checked(offset)?;
-        let from = head.rfind('\n').map_or(0, |at| at + 1);
-        let to = offset + tail.find('\n').unwrap_or(tail.len());
-        let line = excerpt.text.get(from..to)?;
+        let (excerpt, offset) = excerpt_at(self.ledger, mention)?;
+        let line = line_around(&excerpt.text, offset)?;
         let shown = !self.revoked.appears_in(excerpt.ordinal, line);
         shown.then(|| NameLine {
             ordinal: excerpt.ordinal,
             text: clip(line, CHARS),
         })
     }
+}
+
+/// The line around a place in a text; of a very long one the words near it, so that the work is bounded.
+fn line_around(text: &str, offset: usize) -> Option<&str> {
+    let least = text.floor_char_boundary(offset.saturating_sub(CHARS / 2));
+    let most = text.ceil_char_boundary(offset + CHARS);
+    let (head, tail) = (text.get(least..offset)?, text.get(offset..most)?);
+    let from = match head.rfind('\n') {
+        Some(at) => least + at + 1,
+        None if least == 0 => 0,
+        None => least + head.find(' ').map_or(0, |at| at + 1),
+    };
+    let to = offset + tail.find('\n').unwrap_or(tail.len());
+    text.get(from..to)
+}
+
+/// The excerpt that a mention stands in, and where in it.
+fn excerpt_at<'l>(ledger: &'l Ledger, mention: &Mention) -> Option<(&'l Excerpt, usize)> {
+    let before = |e: &Excerpt| {
+        (e.ordinal, e.part, e.start) <= (mention.place.ordinal, mention.place.part, mention.start)
+    };
+    let at = ledger.excerpts.partition_point(before).checked_sub(1)?;
+    let excerpt = ledger.excerpts.get(at)?;
+    let offset = mention.start.checked_sub(excerpt.start)? as usize;
+    Some((excerpt, offset))
+}
+
+/// Whether a mention is no more than the name of a call's argument.
+pub(super) fn is_argument_name(ledger: &Ledger, mention: &Mention, name: &str) -> bool {
+    let around = excerpt_at(ledger, mention).and_then(|(e, at)| e.text.split_at_checked(at));
+    around.is_some_and(|(head, tail)| {
+        let opens = head.is_empty() || head.ends_with(['\n', ' ']);
+        let follows = tail.strip_prefix(name);
+        opens && follows.is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(":\n"))
+    })
 }

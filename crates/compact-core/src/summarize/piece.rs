@@ -24,6 +24,8 @@ pub(super) struct PieceHead {
 pub(super) enum HeadForm {
     /// A bullet of its own.
     Bullet,
+    /// A bullet without a pointer, where every word counts.
+    Plain,
     /// Behind the label, one after the other.
     Running,
     /// The first behind the label, the others on lines below.
@@ -49,6 +51,16 @@ pub(super) struct Piece {
     pub shows: ShownLevel,
     /// The rule that the words release: they stand behind it.
     pub about: Option<u32>,
+    pub form: PieceForm,
+}
+
+/// What a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceForm {
+    /// A sentence, a line, an outcome.
+    Text,
+    /// A name; names of one head stand in one line, in the order in which they were seen.
+    Name,
 }
 
 /// Heads and their pieces.

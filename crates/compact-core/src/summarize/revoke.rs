@@ -5,81 +5,143 @@
 //! hold unless the later one says that something changed, and so do rules that name different things.
 //! A rule that falls is told nowhere; the proof counts it among what the view does not show.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
 
 use super::value::{is_value, sentence_words};
 use crate::cue_list::WordList;
 use crate::ledger::{
     Fact, Facts, clip, find_phrase, is_change, is_prohibition, is_replacement, is_revision,
-    rule_label,
+    rule_label, split_sentences,
 };
 
 static RULE_FILLERS: WordList = WordList::new(include_str!("../../templates/cues/rule_filler.txt"));
 static RULE_FRAME: WordList = WordList::new(include_str!("../../templates/cues/rule_frame.txt"));
 
-/// The rules that a later word of the user took back.
-pub(super) struct RevokedRules<'l>(Vec<&'l Fact>);
+/// What a later word of the user took back.
+pub(super) struct RevokedRules<'l> {
+    rules: Vec<&'l Fact>,
+    /// Sentences that rule nothing and were given another value.
+    statements: Vec<RevokedStatement>,
+}
+
+/// A sentence of the user that a later one repeats with another value.
+struct RevokedStatement {
+    ordinal: u32,
+    text: String,
+}
 
 impl<'l> RevokedRules<'l> {
     pub(super) fn from_facts(facts: &'l Facts) -> Self {
-        let mut standing: Vec<ParsedRule<'l>> = Vec::new();
-        let mut revoked = Vec::new();
-        let mut revising = None;
-        for fact in &facts.rules {
-            let new = ParsedRule::from_fact(fact);
-            if is_revision(&fact.text) {
-                revising = Some(fact.ordinal);
-            }
-            let before = revoked.len();
-            standing.retain(|old| {
-                let falls = new.restates(old);
-                if falls {
-                    revoked.push(old.fact);
-                }
-                !falls
-            });
-            if revoked.len() == before
-                && revising == Some(fact.ordinal)
-                && let Some(at) = new.most_like(&standing)
-            {
-                revoked.push(standing.remove(at).fact);
-            }
-            standing.push(new);
+        RevokedRules {
+            rules: revoked_rules(facts),
+            statements: revoked_statements(&facts.requests),
         }
-        RevokedRules(revoked)
     }
 
     /// The rules that fell.
     pub(super) fn facts(&self) -> impl Iterator<Item = &'l Fact> {
-        self.0.iter().copied()
+        self.rules.iter().copied()
     }
 
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
-        self.0
+        self.rules
             .iter()
             .any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
     }
 
+    /// The sentences of an entry that no longer hold.
+    fn sentences_of(&self, ordinal: u32) -> impl Iterator<Item = &str> {
+        let rules = self.rules.iter().filter(move |f| f.ordinal == ordinal);
+        let statements = self.statements.iter();
+        let statements = statements.filter(move |s| s.ordinal == ordinal);
+        rules
+            .map(|f| &*f.text)
+            .chain(statements.map(|s| s.text.as_str()))
+    }
+
     /// The text without the sentences that no longer hold.
     pub(super) fn strip_revoked(&self, ordinal: u32, text: &str) -> String {
-        let gone = self.0.iter().filter(|f| f.ordinal == ordinal);
-        gone.fold(text.to_owned(), |text, fact| without(&text, &fact.text))
+        let gone = self.sentences_of(ordinal);
+        gone.fold(text.to_owned(), |text, sentence| without(&text, sentence))
     }
 
     /// Whether a quotation from an entry shows words that no longer hold: all, or at an edge.
     pub(super) fn appears_in(&self, ordinal: u32, quotation: &str) -> bool {
-        let mut gone = self.0.iter().filter(|f| f.ordinal == ordinal).peekable();
+        let mut gone = self.sentences_of(ordinal).peekable();
         if gone.peek().is_none() {
             return false;
         }
         let quotation = clip(quotation, usize::MAX - 1);
         let (opening, ending) = edges(&quotation);
-        gone.any(|f| {
-            quotation.contains(rule_body(&f.text))
-                || f.text.contains(opening)
-                || f.text.contains(ending)
+        gone.any(|sentence| {
+            quotation.contains(rule_body(sentence))
+                || sentence.contains(opening)
+                || sentence.contains(ending)
         })
     }
+}
+
+fn revoked_rules(facts: &Facts) -> Vec<&Fact> {
+    let mut standing: Vec<ParsedRule<'_>> = Vec::new();
+    let mut revoked = Vec::new();
+    let mut revising = None;
+    for fact in &facts.rules {
+        let new = ParsedRule::from_fact(fact);
+        if is_revision(&fact.text) {
+            revising = Some(fact.ordinal);
+        }
+        let before = revoked.len();
+        standing.retain(|old| {
+            let falls = new.restates(old);
+            if falls {
+                revoked.push(old.fact);
+            }
+            !falls
+        });
+        if revoked.len() == before
+            && revising == Some(fact.ordinal)
+            && let Some(at) = new.most_like(&standing)
+        {
+            revoked.push(standing.remove(at).fact);
+        }
+        standing.push(new);
+    }
+    revoked
+}
+
+/// A longer message is pasted text or a story, and a longer sentence says more than one thing.
+const STATING_MESSAGE: usize = 600;
+const STATEMENT: usize = 200;
+
+/// Sentences that hold a value, and that a later message repeats word for word but for the value.
+fn revoked_statements(requests: &[Fact]) -> Vec<RevokedStatement> {
+    let mut standing: HashMap<Vec<String>, (u32, Vec<String>, String), FixedState> =
+        HashMap::default();
+    let mut revoked = Vec::new();
+    for message in requests.iter().filter(|f| f.text.len() <= STATING_MESSAGE) {
+        for (sentence, _) in split_sentences(&message.text) {
+            let said: Vec<String> = sentence_words(rule_body(&sentence)).collect();
+            let form = rule_form(&said);
+            let measures = form.iter().any(|word| word == "#");
+            let subject = meaningful_words(&sentence).take(2).count();
+            if sentence.len() > STATEMENT || !measures || subject < 2 || sentence.ends_with('?') {
+                continue;
+            }
+            let new = (message.ordinal, said, sentence.into_owned());
+            let Some(old) = standing.insert(form, new.clone()) else {
+                continue;
+            };
+            if old.0 < new.0 && old.1 != new.1 && !is_prohibition(&new.2) {
+                revoked.push(RevokedStatement {
+                    ordinal: old.0,
+                    text: old.2,
+                });
+            }
+        }
+    }
+    revoked
 }
 
 /// A text without a sentence, also where the text was cut within it.

@@ -131,13 +131,12 @@ impl GreedyChoice {
                 continue;
             }
             spent += cost;
+            let closed = self.offers.get(top.nth).map(|offer| offer.head);
+            let closed = closed.filter(|head| self.opened.get(*head) == Some(&false));
             self.take(top.nth);
             chosen.push(top.nth);
-            // What stands under the same head has become cheaper.
-            let under = self
-                .offers
-                .get(top.nth)
-                .and_then(|o| self.under.get(o.head));
+            // What stands under a head that this opened has become cheaper.
+            let under = closed.and_then(|head| self.under.get(head));
             for nth in under.into_iter().flatten().copied() {
                 if offered.get(nth) == Some(&true) {
                     self.enter(nth, &mut heap);

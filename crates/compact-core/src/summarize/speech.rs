@@ -4,14 +4,16 @@
 //! next call shows. Sentences that decide, find a cause or report what is finished are worth more than others, and
 //! the last reply before the user speaks again more than what was said on the way.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
 
 use super::finish::FinishedWork;
 use super::layout::ends_sentence;
-use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
 use super::select::ShownLevel;
-use super::template::{SectionTopic, StyleTemplate};
+use super::template::{SectionTopic, StyleTemplate, SummarySize};
 use crate::cue_list::PhraseList;
 use crate::ledger::{Fact, Ledger, Voice, clip, is_completion, is_decision};
 
@@ -20,7 +22,9 @@ static ANNOUNCEMENT: PhraseList =
 
 /// What sentences of the model are worth: in the last reply before the user speaks, and in others.
 const CLOSING: f64 = 0.30;
-const PASSING: f64 = 0.18;
+const PASSING: f64 = 0.22;
+/// What they are worth in a summary of what was said before the session: it is condensed already.
+const DIGEST: f64 = 0.3;
 /// How many times that, where a sentence decides or gives a cause, or says what is finished.
 const CONCLUDES: f64 = 1.7;
 const FINISHES: f64 = 1.3;
@@ -35,6 +39,8 @@ pub(super) struct QuotedMessage<'l> {
     pub text: String,
     /// Whether what it asks for was finished since.
     pub is_finished: bool,
+    /// How often it was sent, word for word.
+    pub times: u32,
 }
 
 /// The user's messages, each text once, where it was said last.
@@ -42,20 +48,36 @@ pub(super) fn user_messages<'l>(
     ledger: &'l Ledger,
     revoked: &RevokedRules<'_>,
 ) -> Vec<QuotedMessage<'l>> {
-    let mut seen: HashSet<String, foldhash::fast::FixedState> = HashSet::default();
     let finished = FinishedWork::from_facts(&ledger.facts);
-    let requests = ledger.facts.requests.iter().rev();
-    let mut said: Vec<QuotedMessage<'l>> = requests
-        .filter(|fact| seen.insert(clip(&fact.text, usize::MAX - 1).to_lowercase()))
-        .map(|fact| QuotedMessage {
+    let requests = &ledger.facts.requests;
+    let folded = |fact: &Fact| clip(&fact.text, usize::MAX - 1).to_lowercase();
+    let mut times: HashMap<String, u32, FixedState> = HashMap::default();
+    for fact in requests {
+        *times.entry(folded(fact)).or_default() += 1;
+    }
+    let newest_first = requests.iter().rev().filter_map(|fact| {
+        let times = times.remove(&folded(fact))?;
+        let text = revoked.strip_revoked(fact.ordinal, &fact.text);
+        let is_old_news = text != *fact.text && recurs_later(requests, fact.ordinal, &text);
+        let is_shown = !is_old_news && text.chars().any(char::is_alphanumeric);
+        is_shown.then(|| QuotedMessage {
             fact,
-            text: collapse_repeats(&revoked.strip_revoked(fact.ordinal, &fact.text)),
+            text: collapse_repeats(&text),
             is_finished: finished.answers(fact),
+            times,
         })
-        .filter(|said| said.text.chars().any(char::is_alphanumeric))
-        .collect();
+    });
+    let mut said: Vec<QuotedMessage<'l>> = newest_first.collect();
     said.reverse();
     said
+}
+
+/// Whether what is left of a message stands in a later one.
+fn recurs_later(requests: &[Fact], ordinal: u32, text: &str) -> bool {
+    let rest = text.trim().trim_end_matches(':');
+    let later = requests.iter().rev();
+    let mut later = later.take_while(|fact| fact.ordinal > ordinal);
+    later.any(|fact| fact.text.contains(rest))
 }
 
 /// A sentence that is said several times in a row stands once, with how often it was said.
@@ -78,13 +100,27 @@ fn collapse_repeats(text: &str) -> String {
     out
 }
 
-/// Adds a message of the user of at most so many characters; returns its piece.
-pub(super) fn push_message(table: &mut PieceTable, said: &QuotedMessage<'_>, most: usize) -> usize {
-    let head = table.open(PieceHead {
-        topic: SectionTopic::Story,
-        ordinal: said.fact.ordinal,
-        label: "user: ".to_owned(),
-        form: HeadForm::Running,
+/// Adds a message of the user of at most so many characters; returns its piece. Where a summary is little more than the
+/// user's words, they stand among the rules.
+pub(super) fn push_message(
+    table: &mut PieceTable,
+    said: &QuotedMessage<'_>,
+    most: usize,
+    size: SummarySize,
+) -> usize {
+    let head = table.open(match size {
+        SummarySize::Small => PieceHead {
+            topic: SectionTopic::Rules,
+            ordinal: said.fact.ordinal,
+            label: String::new(),
+            form: HeadForm::Plain,
+        },
+        SummarySize::Full => PieceHead {
+            topic: SectionTopic::Story,
+            ordinal: said.fact.ordinal,
+            label: "user: ".to_owned(),
+            form: HeadForm::Running,
+        },
     });
     let mut text = shorten_message(&said.text, most);
     if said.is_finished {
@@ -99,6 +135,7 @@ pub(super) fn push_message(table: &mut PieceTable, said: &QuotedMessage<'_>, mos
         tells: 1.0,
         shows: ShownLevel::InContext,
         about: None,
+        form: PieceForm::Text,
     });
     table.pieces.len() - 1
 }
@@ -135,14 +172,20 @@ pub(super) fn push_replies(
         }
         let next = replies.get(nth + 1).map_or(u32::MAX, |next| next.ordinal);
         let answered = closes_turn(ledger, fact.ordinal, next);
-        let worth = match answered {
-            true => CLOSING,
-            false => PASSING,
+        let is_digest = ledger.facts.digests.contains(&fact.ordinal);
+        let worth = match (is_digest, answered) {
+            (true, _) => DIGEST,
+            (false, true) => CLOSING,
+            (false, false) => PASSING,
         } * template.weight(Voice::Model);
+        let label = match is_digest {
+            true => "agent's summary of what came before: ",
+            false => "agent: ",
+        };
         let head = table.open(PieceHead {
             topic: SectionTopic::Story,
             ordinal: fact.ordinal,
-            label: "agent: ".to_owned(),
+            label: label.to_owned(),
             form: HeadForm::Running,
         });
         for (passage, place) in passages(&fact.text).into_iter().zip(0..) {
@@ -158,6 +201,7 @@ pub(super) fn push_replies(
                 tells: 1.0,
                 shows: ShownLevel::InContext,
                 about: None,
+                form: PieceForm::Text,
             });
         }
     }

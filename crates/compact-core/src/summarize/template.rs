@@ -78,6 +78,15 @@ pub(super) struct StyleTemplate {
     pub sections: Vec<StyleSection>,
 }
 
+/// How much a summary can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SummarySize {
+    /// Little more than the user's words.
+    Small,
+    /// Everything, in its sections.
+    Full,
+}
+
 static TEMPLATES: LazyLock<Vec<StyleTemplate>> = LazyLock::new(|| SOURCES.map(parse_style).into());
 
 const SOURCES: [&str; 7] = [
@@ -94,6 +103,16 @@ const SOURCES: [&str; 7] = [
 pub(super) fn style_template(style: Style) -> &'static StyleTemplate {
     static NONE: LazyLock<StyleTemplate> = LazyLock::new(StyleTemplate::default);
     TEMPLATES.get(style as usize).unwrap_or(&NONE)
+}
+
+/// The template of a style for a summary of this size: a small one of the task's state is the user's words first.
+pub(super) fn sized_template(style: Style, size: SummarySize) -> &'static StyleTemplate {
+    static SMALL: LazyLock<StyleTemplate> =
+        LazyLock::new(|| parse_style(include_str!("../../templates/small_task_state.txt")));
+    match (style, size) {
+        (Style::TaskState, SummarySize::Small) => &SMALL,
+        _ => style_template(style),
+    }
 }
 
 fn parse_style(source: &'static str) -> StyleTemplate {

@@ -6,22 +6,28 @@
 use std::collections::HashMap;
 
 use super::form::NameForms;
-use super::piece::{HeadForm, Piece, PieceHead, PieceTable};
+use super::name_line::is_argument_name;
+use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::root::RootDirectory;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate};
+use super::weigh::WeighedName;
 use crate::ledger::{
-    BlockPlace, Excerpt, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip, defines,
-    scan_names,
+    BlockPlace, Entity, Excerpt, FileAct, FileFact, Ledger, Mention, ToolRun, ToolRunOutcome,
+    Voice, clip, defines, scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
 const RUN: f64 = 0.10;
 const FAILED: f64 = 0.25;
 const AGAIN: f64 = 0.06;
-/// A file that was changed; a line that a change put in; one that defines something; any other line.
+/// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
 const CHANGED_FILE: f64 = 0.25;
 const CHANGED_LINE: f64 = 0.05;
+const CHANGED_SIGNATURE: f64 = 0.12;
+/// A comment that a change put in, and one that was read: there people write why.
+const COMMENT: f64 = 0.12;
+const COMMENT_READ: f64 = 0.06;
 const DEFINITION: f64 = 0.05;
 const LINE: f64 = 0.0;
 /// How much a line tells of the names in it, beside a sentence: a signature, a
@@ -29,6 +35,10 @@ const LINE: f64 = 0.0;
 const SIGNATURE: f64 = 0.9;
 const CHANGE: f64 = 0.8;
 const ANY_LINE: f64 = 0.5;
+
+/// How much a name tells that stands in the list of its file or command: it costs a fraction of a line, and readers find
+/// by it what a file is about and what to ask for.
+const NAMED: f64 = 4.0;
 
 /// Characters of a command that are told, and of a line.
 const COMMAND: usize = 160;
@@ -42,6 +52,7 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub root: &'t RootDirectory<'l>,
     /// The names that are worth a line.
     pub forms: &'t NameForms<'t>,
+    pub names: &'t [WeighedName<'t>],
 }
 
 impl TraceBuilder<'_, '_> {
@@ -50,6 +61,47 @@ impl TraceBuilder<'_, '_> {
         self.push_runs();
         self.push_files();
         self.push_lines();
+        self.push_names();
+    }
+
+    /// Names that tools were given or answered, each under the file or the command where it was seen last.
+    fn push_names(&mut self) {
+        let sources = Sources::from_ledger(self.ledger);
+        for group in self.names {
+            let Some(entity) = self.ledger.entities.get(group.nth as usize) else {
+                continue;
+            };
+            let newest = sources.newest_mention(entity);
+            let newest = newest.filter(|(mention, _)| {
+                let is_call = entity.heard.is_empty();
+                !(is_call && is_argument_name(self.ledger, mention, &entity.text))
+            });
+            let Some((mention, run)) = newest else {
+                continue;
+            };
+            let head = match &run.path {
+                Some(path) => self.file_head(path, run.ordinal),
+                None => self.run_head(run, 1),
+            };
+            let name = self.root.shorten(&entity.text);
+            let label = self.table.heads.get(head).map(|head| head.label.as_str());
+            // A file or a command that is named for itself needs no more than its own line.
+            let (text, place, form) = match label.is_some_and(|label| label.contains(&*name)) {
+                true => (String::new(), 0, PieceForm::Text),
+                false => (name.into_owned(), mention.start + 1, PieceForm::Name),
+            };
+            self.table.push(Piece {
+                head,
+                ordinal: mention.place.ordinal,
+                place,
+                text,
+                worth: 0.0,
+                tells: NAMED,
+                shows: ShownLevel::Bare,
+                about: None,
+                form,
+            });
+        }
     }
 
     fn push_runs(&mut self) {
@@ -80,6 +132,7 @@ impl TraceBuilder<'_, '_> {
                 tells: 1.0,
                 shows: ShownLevel::InContext,
                 about: None,
+                form: PieceForm::Text,
             });
         }
     }
@@ -117,6 +170,7 @@ impl TraceBuilder<'_, '_> {
                 tells: 1.0,
                 shows: ShownLevel::Bare,
                 about: None,
+                form: PieceForm::Text,
             });
             self.push_changes(file, head);
         }
@@ -127,20 +181,27 @@ impl TraceBuilder<'_, '_> {
         let weight = self.template.weight(Voice::Call);
         for change in &file.changes {
             for (line, place) in change.lines.lines().zip(1..) {
-                let worth = match line.starts_with('+') {
-                    true => CHANGED_LINE,
-                    false => LINE,
-                };
                 let signs = line.get(1..).is_some_and(|line| defines(line.trim_start()));
+                let worth = match (line.starts_with('+'), is_comment(line), signs) {
+                    (false, _, _) => LINE,
+                    (true, _, true) => CHANGED_SIGNATURE,
+                    (true, true, false) => COMMENT,
+                    (true, false, false) => CHANGED_LINE,
+                };
                 self.table.push(Piece {
                     head,
                     ordinal: change.ordinal,
                     place,
                     text: self.root.shorten(line).into_owned(),
                     worth: worth * weight,
-                    tells: if signs { SIGNATURE } else { CHANGE },
+                    tells: match (gives_value(line) && line.starts_with('+'), signs) {
+                        (true, _) => NAMED,
+                        (false, true) => SIGNATURE,
+                        (false, false) => CHANGE,
+                    },
                     shows: ShownLevel::InContext,
                     about: None,
+                    form: PieceForm::Text,
                 });
             }
         }
@@ -185,16 +246,19 @@ impl TraceBuilder<'_, '_> {
         let weight = self.template.weight(Voice::Tool);
         let mut head = None;
         for (line, place) in excerpt_lines(excerpt, self.root) {
-            if !self.names_something(&line) {
+            let is_comment = is_comment(&line) && !line.starts_with('-');
+            if !is_comment && !self.names_something(&line) {
                 continue;
             }
             let head = *head.get_or_insert_with(|| match &run.path {
                 Some(path) => self.file_head(path, run.ordinal),
                 None => self.run_head(run, 1),
             });
-            let (worth, tells) = match defines(&line) {
-                true => (DEFINITION, SIGNATURE),
-                false => (LINE, ANY_LINE),
+            let (worth, tells) = match (is_comment, defines(&line)) {
+                (true, _) => (COMMENT_READ, SIGNATURE),
+                (false, true) => (DEFINITION, SIGNATURE),
+                (false, false) if gives_value(&line) => (LINE, NAMED),
+                (false, false) => (LINE, ANY_LINE),
             };
             self.table.push(Piece {
                 head,
@@ -205,6 +269,7 @@ impl TraceBuilder<'_, '_> {
                 tells,
                 shows: ShownLevel::InContext,
                 about: None,
+                form: PieceForm::Text,
             });
         }
     }
@@ -216,6 +281,41 @@ impl TraceBuilder<'_, '_> {
         });
         found
     }
+}
+
+/// Words of a comment that say something: fewer are a label.
+const COMMENT_WORDS: usize = 5;
+
+/// Whether a line of code, of a change or of a diff is a comment in words: there people write why.
+fn is_comment(line: &str) -> bool {
+    let line = line.trim_start_matches(['+', '-', ' ', '\t']);
+    let marks = [
+        "// ", "# ", "/// ", "//! ", "* ", "-- ", "/* ", "<!-- ", "; ",
+    ];
+    let text = marks.iter().find_map(|mark| line.strip_prefix(mark));
+    text.is_some_and(|text| {
+        let words = text.split_whitespace();
+        let is_word = |word: &&str| {
+            word.chars()
+                .all(|c| c.is_alphabetic() || ".,;:'-()".contains(c))
+        };
+        words.filter(is_word).count() >= COMMENT_WORDS
+    })
+}
+
+/// A line of so many characters that gives a value tells as much as the bare name, and what it is set to.
+const VALUE_LINE: usize = 60;
+
+/// Whether a short line sets something to a number or a quoted text: `timeout_ms: 800`, `MODE = "fast"`.
+fn gives_value(line: &str) -> bool {
+    let Some((name, value)) = line.split_once([':', '=']) else {
+        return false;
+    };
+    let value = value.trim_start_matches(['=', ' ']);
+    line.len() <= VALUE_LINE
+        && name.split_whitespace().count() <= 4
+        && value.starts_with(|c: char| c.is_ascii_digit() || "\"'`-#".contains(c))
+        && value.chars().any(char::is_alphanumeric)
 }
 
 /// How a command ended, behind it.
@@ -232,12 +332,30 @@ fn outcome_text(run: &ToolRun) -> String {
 }
 
 /// Which call a block answers.
-struct Sources<'l>(HashMap<BlockPlace, &'l ToolRun, foldhash::fast::FixedState>);
+struct Sources<'l> {
+    answers: HashMap<BlockPlace, &'l ToolRun, foldhash::fast::FixedState>,
+    calls: HashMap<u32, &'l ToolRun, foldhash::fast::FixedState>,
+}
 
 impl<'l> Sources<'l> {
     fn from_ledger(ledger: &'l Ledger) -> Self {
         let runs = ledger.facts.runs.iter();
-        Sources(runs.filter_map(|run| Some((run.answer?, run))).collect())
+        Sources {
+            answers: runs
+                .clone()
+                .filter_map(|run| Some((run.answer?, run)))
+                .collect(),
+            calls: runs.map(|run| (run.ordinal, run)).collect(),
+        }
+    }
+
+    /// The newest mention of a name in a call or an answer, and the run that it belongs to.
+    fn newest_mention<'e>(&self, entity: &'e Entity) -> Option<(&'e Mention, &'l ToolRun)> {
+        let heard = entity.heard.iter().rev();
+        let mut heard = heard.filter_map(|m| Some((m, *self.answers.get(&m.place)?)));
+        let spoken = entity.spoken.iter().rev();
+        let mut spoken = spoken.filter_map(|m| Some((m, *self.calls.get(&m.place.ordinal)?)));
+        heard.next().or_else(|| spoken.next())
     }
 
     fn run_of(&self, excerpt: &Excerpt) -> Option<&'l ToolRun> {
@@ -245,7 +363,7 @@ impl<'l> Sources<'l> {
             ordinal: excerpt.ordinal,
             part: excerpt.part,
         };
-        self.0.get(&place).copied()
+        self.answers.get(&place).copied()
     }
 }
 

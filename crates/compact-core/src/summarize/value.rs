@@ -30,6 +30,7 @@ pub(super) fn is_value(words: &[String], at: usize) -> bool {
         return false;
     };
     is_date(number)
+        || word(Some(at)).starts_with(['$', '€', '£'])
         || !unit.is_empty()
         || is_month(before)
         || is_month(after)

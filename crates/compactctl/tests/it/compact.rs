@@ -42,6 +42,17 @@ fn a_compaction_is_told_to_people() {
     assert!(run.text().is_ascii());
 }
 
+/// What the README's first command shows.
+#[test]
+fn the_example_keeps_nearly_all_that_was_named_in_its_view() {
+    let place = Place::new();
+    place.example("coding-session.jsonl");
+    let json = place.json(&["compact", "coding-session.jsonl"]);
+    let score = json["retention"]["score"].as_f64().unwrap();
+    assert!(score >= 0.97, "{}", json["retention"]);
+    assert_eq!(json["retention"]["lost"], 0);
+}
+
 #[test]
 fn a_dry_run_tells_the_same_numbers_and_writes_nothing() {
     let place = Place::new();
