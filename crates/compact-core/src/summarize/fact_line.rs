@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::SummaryNeighbours;
 use super::finish::FinishedWork;
+use super::quotation::is_quotation;
 use super::release::rule_releases;
 use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
@@ -144,7 +145,8 @@ fn rule_lines(
     revoked: &RevokedRules<'_>,
     is_shown: &dyn Fn(&str) -> bool,
 ) -> Vec<FactLine> {
-    let live = facts.rules.iter().filter(|f| !revoked.has_fact(f));
+    let is_live = |f: &&Fact| !revoked.has_fact(f) && !is_quotation(facts, f);
+    let live = facts.rules.iter().filter(is_live);
     let rules = live.map(|f| (f, None));
     let releases = rule_releases(facts, revoked);
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));

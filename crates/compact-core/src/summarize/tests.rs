@@ -351,6 +351,33 @@ fn of_size(entries: &[Entry], tokens: u64) -> String {
 }
 
 #[test]
+fn what_the_user_quotes_to_ask_about_it_is_no_rule() {
+    let proposal = "The worker must **never** send `haves` to the source.";
+    let text = of(&[
+        Entry::from_text(
+            "0",
+            Role::User,
+            "Plan the relay. Never touch the lock file.",
+        ),
+        Entry::from_text("1", Role::Assistant, proposal),
+        Entry::from_text(
+            "2",
+            Role::User,
+            "The worker must never send haves to the source.\n\nWhy this?",
+        ),
+        Entry::from_text("3", Role::Assistant, "Because the source is slow."),
+    ]);
+    let (orders, data) = text.split_once(FENCE_HEAD).unwrap();
+    assert!(orders.contains("Never touch the lock file."), "{text}");
+    let last = orders.contains("Task and last request");
+    assert!(
+        last && !orders.contains("Standing rules, in the user's words\n- [#2]"),
+        "{text}"
+    );
+    assert!(!data.contains("Also said"), "{text}");
+}
+
+#[test]
 fn a_superseded_rule_is_gone_and_the_new_one_stands() {
     let text = of(&[
         Entry::from_text(
