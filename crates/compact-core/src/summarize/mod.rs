@@ -165,8 +165,10 @@ const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
 /// A summary of fewer characters is little more than the user's words.
 const SMALL_SUMMARY: f64 = 2600.0;
-/// Characters by which a quotation is found in a text that stands whole in the view.
-const OPENING: usize = 40;
+/// Characters by which a message is found among the texts that stand whole in the view: routine messages differ late.
+const OPENING: usize = 400;
+/// And among those that were cut, of which little may be left.
+const CUT_OPENING: usize = 40;
 
 /// Renders the ledger within the budget.
 pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
@@ -251,8 +253,9 @@ struct ViewWords {
     cut: String,
     /// The whole texts with their line breaks, which end a sentence too.
     unfolded: String,
-    /// How the texts begin.
+    /// How the whole texts begin, and those that were cut.
     openings: HashSet<String, foldhash::fast::FixedState>,
+    cut_openings: HashSet<String, foldhash::fast::FixedState>,
 }
 
 impl ViewWords {
@@ -267,13 +270,15 @@ impl ViewWords {
             whole: joined(&mut visible.whole.iter().copied()),
             cut: joined(&mut visible.cut.iter().map(String::as_str)),
             unfolded: visible.whole.join("\n"),
-            openings: whole.chain(cut).map(|t| clip(t, OPENING)).collect(),
+            openings: whole.map(|t| clip(t, OPENING)).collect(),
+            cut_openings: cut.map(|t| clip(t, CUT_OPENING)).collect(),
         }
     }
 
     /// Whether a message stands there, whole or with its head.
     fn has_message(&self, text: &str) -> bool {
         self.openings.contains(&clip(text, OPENING))
+            || self.cut_openings.contains(&clip(text, CUT_OPENING))
     }
 
     /// Whether what a line quotes stands there: a rule with all its words, since the last one may be all

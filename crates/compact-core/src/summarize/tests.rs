@@ -350,6 +350,37 @@ fn of_size(entries: &[Entry], tokens: u64) -> String {
     render_body(&request).text
 }
 
+/// Messages that begin alike are not the same: one that stands in the view does not stand for the others.
+#[test]
+fn messages_that_begin_alike_are_all_there() {
+    let asked =
+        |n| format!("Please have another look at the rounding in the module called billing_{n}.");
+    let entries: Vec<Entry> = (0..9)
+        .map(|n| Entry::from_text(format!("u{n}"), Role::User, asked(n)))
+        .collect();
+    let ledger = Ledger::from_entries(&entries, 0);
+    let newest = asked(8);
+    let visible = VisibleTexts {
+        whole: vec![&newest],
+        cut: Vec::new(),
+    };
+    let text = render_body(&RenderRequest {
+        ledger: &ledger,
+        ranking: &NameRanking::from_ledger(&ledger, Style::TaskState, None),
+        style: Style::TaskState,
+        budget: Units(4000),
+        estimator: &Chars4,
+        company: SummaryNeighbours::Turns,
+        visible: &visible,
+        prose: "",
+    })
+    .text;
+    for n in 0..8 {
+        assert!(text.contains(&asked(n)), "{n}: {text}");
+    }
+    assert!(!text.contains(&newest), "{text}");
+}
+
 #[test]
 fn what_the_user_quotes_to_ask_about_it_is_no_rule() {
     let proposal = "The worker must **never** send `haves` to the source.";
