@@ -85,7 +85,7 @@ impl SummaryMaterial<'_> {
 
     /// The user's messages that stand nowhere else: not in the view, and not as a rule for the session.
     fn unquoted_messages(&self) -> Vec<QuotedMessage<'_>> {
-        let is_told = |l: &&FactLine| l.whole && l.topic.may_instruct() && !self.is_passing(l);
+        let is_told = |l: &&FactLine| l.whole && l.topic.may_instruct() && !self.holds_for_step(l);
         let told = self.lines.iter().filter(is_told);
         let told: HashSet<u32> = told.map(|l| l.ordinal).collect();
         let mut messages = speech::user_messages(self.request.ledger, self.revoked);
@@ -103,8 +103,8 @@ impl SummaryMaterial<'_> {
     }
 
     /// Whether a rule is for the step at hand, and may stand in its message alone.
-    fn is_passing(&self, line: &FactLine) -> bool {
-        line.scope == RuleSpan::Step && self.request.company != SummaryNeighbours::AgentSummary
+    fn holds_for_step(&self, line: &FactLine) -> bool {
+        line.span == RuleSpan::Step && self.request.company != SummaryNeighbours::AgentSummary
     }
 
     /// Rules and goals, then the user's messages: all of them whole, or all of them cut alike, or the best of them.
@@ -123,7 +123,7 @@ impl SummaryMaterial<'_> {
             .filter(|m| most.is_some_and(|most| m.text.chars().count() <= most));
         let whole: HashSet<u32> = whole.map(|m| m.fact.ordinal).collect();
         let orders = self.lines.iter().filter(|l| {
-            l.topic.may_instruct() && !(self.is_passing(l) && whole.contains(&l.ordinal))
+            l.topic.may_instruct() && !(self.holds_for_step(l) && whole.contains(&l.ordinal))
         });
         let orders: Vec<&FactLine> = orders.collect();
         messages.retain(|m| {
@@ -252,14 +252,9 @@ fn drop_shown_names(table: &PieceTable, picks: &mut Vec<usize>) -> f64 {
         let Some(piece) = table.pieces.get(*nth) else {
             continue;
         };
-        let label = table.heads.get(piece.head).map_or("", |h| h.label.as_str());
-        let texts = match piece.form {
-            PieceForm::Text => [piece.text.as_str(), label],
-            PieceForm::Name => ["", label],
-        };
-        for text in texts {
-            scan_names(text, &mut |_, _, name| {
-                _ = shown_by.entry(name).or_insert(*nth)
+        if piece.form == PieceForm::Text {
+            scan_names(&piece.text, &mut |_, _, name| {
+                shown_by.entry(name).or_insert(*nth);
             });
         }
     }

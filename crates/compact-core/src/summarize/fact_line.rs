@@ -9,7 +9,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::SummaryNeighbours;
 use super::finish::FinishedWork;
-use super::quotation::is_quotation;
 use super::release::rule_releases;
 use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
@@ -32,7 +31,7 @@ pub(super) struct FactLine {
     /// Whether it is all that its message says.
     pub whole: bool,
     /// Whether it is of the kind that holds for the whole session, or for the step at hand.
-    pub scope: RuleSpan,
+    pub span: RuleSpan,
 }
 
 /// How long a rule is meant to hold, by its words.
@@ -53,7 +52,7 @@ pub(super) fn new_fact_line(
         text: text.into(),
         about: None,
         whole: false,
-        scope: RuleSpan::Session,
+        span: RuleSpan::Session,
     }
 }
 
@@ -145,8 +144,7 @@ fn rule_lines(
     revoked: &RevokedRules<'_>,
     is_shown: &dyn Fn(&str) -> bool,
 ) -> Vec<FactLine> {
-    let is_live = |f: &&Fact| !revoked.has_fact(f) && !is_quotation(facts, f);
-    let live = facts.rules.iter().filter(is_live);
+    let live = facts.rules.iter().filter(|f| revoked.is_live(f));
     let rules = live.map(|f| (f, None));
     let releases = rule_releases(facts, revoked);
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
@@ -162,12 +160,12 @@ fn rule_lines(
         Some(message) => Some(FactLine {
             about,
             whole: true,
-            scope: rule_span(f, about),
+            span: rule_span(f, about),
             ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{message}\""))
         }),
         None => Some(FactLine {
             about,
-            scope: rule_span(f, about),
+            span: rule_span(f, about),
             ..new_fact_line(SectionTopic::Rules, f.ordinal, format!("\"{}\"", f.text))
         }),
     };

@@ -37,7 +37,6 @@ use crate::ledger::{Fact, Ledger, clip, has_sentence, scan_names};
 use crate::token::{Estimator, Units};
 use compose::SummaryMaterial;
 use fact_line::FactLine;
-use quotation::is_quotation;
 use revoke::RevokedRules;
 use root::RootDirectory;
 use template::{SectionTopic, StyleTemplate, SummarySize};
@@ -215,7 +214,7 @@ pub(crate) fn rule_statuses(ledger: &Ledger) -> Vec<RuleStatus<'_>> {
     let revoked = RevokedRules::from_facts(&ledger.facts);
     let releases = release::rule_releases(&ledger.facts, &revoked);
     let rules = ledger.facts.rules.iter();
-    let live = rules.filter(|fact| !revoked.has_fact(fact) && !is_quotation(&ledger.facts, fact));
+    let live = rules.filter(|fact| revoked.is_live(fact));
     let holding = releases.iter().map(|release| release.fact).chain(live);
     let holding = holding.map(|fact| RuleStatus { fact, holds: true });
     let fallen = revoked

@@ -7,20 +7,26 @@ const REPLIES: usize = 32;
 /// Fewer letters may be the same by chance.
 const LEAST_LETTERS: usize = 24;
 
-/// Whether a rule of the user's is a sentence of the model's, in a message that asks something.
-pub(super) fn is_quotation(facts: &Facts, rule: &Fact) -> bool {
-    if rule.voice != Voice::User || !asks(facts, rule.ordinal) {
-        return false;
+/// The user's rules that are sentences of the model's, in messages that ask something.
+pub(super) fn quoted_rules(facts: &Facts) -> Vec<&Fact> {
+    let rules = facts.rules.iter();
+    let mut asking: Vec<&Fact> = rules
+        .filter(|rule| rule.voice == Voice::User && asks(facts, rule.ordinal))
+        .collect();
+    if asking.is_empty() {
+        return asking;
     }
-    let words = letters(&rule.text);
-    let before = facts
-        .replies
-        .partition_point(|reply| reply.ordinal < rule.ordinal);
-    let newest = facts.replies.iter().take(before).rev().take(REPLIES);
-    words.len() >= LEAST_LETTERS
-        && newest
-            .clone()
-            .any(|reply| letters(&reply.text).contains(&words))
+    let replies = facts.replies.iter();
+    let replies: Vec<(u32, String)> = replies
+        .map(|reply| (reply.ordinal, letters(&reply.text)))
+        .collect();
+    asking.retain(|rule| {
+        let words = letters(&rule.text);
+        let before = replies.partition_point(|(ordinal, _)| *ordinal < rule.ordinal);
+        let mut newest = replies.iter().take(before).rev().take(REPLIES);
+        words.len() >= LEAST_LETTERS && newest.any(|(_, reply)| reply.contains(&words))
+    });
+    asking
 }
 
 /// Whether the message of this ordinal asks something.

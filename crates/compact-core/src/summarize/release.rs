@@ -25,7 +25,7 @@ pub(super) fn rule_releases<'l>(
     if facts.releases.is_empty() {
         return Vec::new();
     }
-    let live = facts.rules.iter().filter(|rule| !revoked.has_fact(rule));
+    let live = facts.rules.iter().filter(|rule| revoked.is_live(rule));
     let live: Vec<(&Fact, Stems)> = live.map(|rule| (rule, stems(&rule.text))).collect();
     let released = |fact: &'l Fact| {
         let said = stems(&fact.text);

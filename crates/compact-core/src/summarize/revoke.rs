@@ -3,12 +3,14 @@
 //! A rule falls when the user says the same again with another value, or takes something back: then
 //! the rule that is most like the new words falls, if any is like them at all. Two prohibitions both
 //! hold unless the later one says that something changed, and so do rules that name different things.
-//! A rule that falls is told nowhere; the proof counts it among what the view does not show.
+//! A rule that falls is told nowhere; the proof counts it among what the view does not show. Other statements of the
+//! user's fall in the same way, and what they only quote (`quotation`) never ruled.
 
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
 use crate::cue_list::WordList;
 use crate::ledger::{
@@ -24,6 +26,8 @@ pub(super) struct RevokedRules<'l> {
     rules: Vec<&'l Fact>,
     /// Sentences that rule nothing and were given another value.
     statements: Vec<RevokedStatement>,
+    /// What the user quotes and never ordered.
+    quoted: Vec<&'l Fact>,
 }
 
 /// A sentence of the user that a later one repeats with another value.
@@ -37,6 +41,7 @@ impl<'l> RevokedRules<'l> {
         RevokedRules {
             rules: revoked_rules(facts),
             statements: revoked_statements(&facts.requests),
+            quoted: quoted_rules(facts),
         }
     }
 
@@ -45,10 +50,10 @@ impl<'l> RevokedRules<'l> {
         self.rules.iter().copied()
     }
 
-    pub(super) fn has_fact(&self, fact: &Fact) -> bool {
-        self.rules
-            .iter()
-            .any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
+    /// Whether a rule holds: nobody took it back, and it is no quotation.
+    pub(super) fn is_live(&self, fact: &Fact) -> bool {
+        let mut fallen = self.rules.iter().chain(&self.quoted);
+        !fallen.any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
     }
 
     /// The sentences of an entry that no longer hold.
