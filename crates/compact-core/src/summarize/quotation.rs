@@ -1,4 +1,6 @@
 //! Words of the model that the user quotes to ask about them: they stand in the user's message and rule nothing.
+//!
+//! What the user said before the model did is the user's own, however often it is repeated.
 
 use crate::ledger::{Fact, Facts, Voice};
 
@@ -16,15 +18,17 @@ pub(super) fn quoted_rules(facts: &Facts) -> Vec<&Fact> {
     if asking.is_empty() {
         return asking;
     }
-    let replies = facts.replies.iter();
-    let replies: Vec<(u32, String)> = replies
-        .map(|reply| (reply.ordinal, letters(&reply.text)))
-        .collect();
+    let (replies, requests) = (fold_all(&facts.replies), fold_all(&facts.requests));
+    let asked_before = |ordinal: u32, words: &str| {
+        let mut earlier = requests.iter().take_while(|(at, _)| *at < ordinal);
+        earlier.any(|(_, request)| request.contains(words))
+    };
     asking.retain(|rule| {
         let words = letters(&rule.text);
         let before = replies.partition_point(|(ordinal, _)| *ordinal < rule.ordinal);
         let mut newest = replies.iter().take(before).rev().take(REPLIES);
-        words.len() >= LEAST_LETTERS && newest.any(|(_, reply)| reply.contains(&words))
+        words.len() >= LEAST_LETTERS
+            && newest.any(|(at, reply)| reply.contains(&words) && !asked_before(*at, &words))
     });
     asking
 }
@@ -34,6 +38,11 @@ fn asks(facts: &Facts, ordinal: u32) -> bool {
     let at = facts.requests.partition_point(|f| f.ordinal < ordinal);
     let message = facts.requests.get(at).filter(|f| f.ordinal == ordinal);
     message.is_some_and(|message| message.text.contains('?'))
+}
+
+fn fold_all(facts: &[Fact]) -> Vec<(u32, String)> {
+    let folded = facts.iter().map(|fact| (fact.ordinal, letters(&fact.text)));
+    folded.collect()
 }
 
 /// What is compared: marks of a rendered text get lost in a quotation.

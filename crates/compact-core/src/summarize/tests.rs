@@ -350,6 +350,22 @@ fn of_size(entries: &[Entry], tokens: u64) -> String {
     render_body(&request).text
 }
 
+/// The model may repeat a rule, and the user too, with a question behind it.
+#[test]
+fn a_rule_that_the_model_repeats_is_still_the_users() {
+    let rule = "Never restart the production database without Mia.";
+    let ledger = Ledger::from_entries(
+        &[
+            Entry::from_text("0", Role::User, format!("Look at the outage. {rule}")),
+            Entry::from_text("1", Role::Assistant, format!("Understood. {rule}")),
+            Entry::from_text("2", Role::User, format!("{rule} Did you read the logs?")),
+        ],
+        0,
+    );
+    let mut statuses = rule_statuses(&ledger).into_iter();
+    assert!(statuses.any(|status| status.holds && &*status.fact.text == rule));
+}
+
 /// Messages that begin alike are not the same: one that stands in the view does not stand for the others.
 #[test]
 fn messages_that_begin_alike_are_all_there() {
