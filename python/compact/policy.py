@@ -61,6 +61,7 @@ class CompactPolicy:
     wait_seconds: int = 30
     during_compaction: Literal["queue", "reject"] = "queue"
     usage: dict[str, Any] = field(default_factory=dict)
+    economy: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS:

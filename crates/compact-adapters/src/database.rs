@@ -56,6 +56,7 @@ pub(crate) fn open(
     create_private(file)?;
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(PATIENCE)?;
+    check_schema(&connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     use_write_ahead_log(&connection)?;
     let synchronous = match durability {
@@ -93,6 +94,7 @@ fn open_as_it_is(file: &Path, migrations: &[&str]) -> Result<Connection, Databas
         }
     };
     connection.busy_timeout(PATIENCE)?;
+    check_schema(&connection)?;
     let known = migrations.len() as u32;
     match schema_version(&connection)? {
         found if found > known => Err(DatabaseOpenError::Newer(found)),
@@ -191,6 +193,23 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
         SqliteFailure(failure, _) => unreadable.contains(&failure.code),
         FromSqlConversionFailure(..) | InvalidColumnType(..) => true,
         _ => false,
+    }
+}
+
+/// Refuses a file that computes what it is asked for, as no migration makes one: a view in the place of a table may
+/// go on for ever.
+fn check_schema(connection: &Connection) -> rusqlite::Result<()> {
+    const IS_COMPUTED: &str = "SELECT \
+         EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%') \
+         OR EXISTS (SELECT 1 FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c \
+                    WHERE t.type = 'table' AND c.hidden > 1)";
+    let is_computed: bool = connection.query_row(IS_COMPUTED, [], |row| row.get(0))?;
+    match is_computed {
+        false => Ok(()),
+        true => Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+            Some("it holds views or computed columns, which nothing here makes".to_owned()),
+        )),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::message::{Block, Entry};
+use crate::message::{Block, Entry, EntryKind};
 use crate::token::{Estimator, EstimatorExt, Units};
 use crate::view::BlockEdit;
 
@@ -153,6 +153,11 @@ pub(crate) fn clip_entry(
         .enumerate()
         .filter_map(|(i, block)| {
             let new = match block {
+                // What is cut of it stands as a message of the model's: none of the tool's words may.
+                Block::Text(whole) if entry.meta.kind == EntryKind::HostedTool => {
+                    let is_long = estimator.count_units(whole) > level;
+                    is_long.then(|| head_and_tail(whole, whole.chars().count(), 0, pointer))
+                }
                 Block::Text(whole) => clip_text(whole, level, estimator, pointer),
                 Block::ToolResult { content, .. } => {
                     clip_answer(content, level, estimator, pointer)

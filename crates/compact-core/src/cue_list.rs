@@ -4,12 +4,13 @@
 //! stands for a word or the rest of one, and `<number>` for digits. A list is parsed when it is first used, once. What
 //! a match means is for the caller to decide.
 
-use std::sync::OnceLock;
-
-use regex::{Match, Regex};
-
+mod phrase;
 #[cfg(test)]
 mod tests;
+
+use std::sync::OnceLock;
+
+use phrase::{PhrasePlace, PhraseTable};
 
 /// Returns the cues of a file, without its comments.
 pub fn cue_lines(file: &'static str) -> impl Iterator<Item = &'static str> {
@@ -29,59 +30,45 @@ pub fn cue_lines(file: &'static str) -> impl Iterator<Item = &'static str> {
 #[derive(Debug)]
 pub struct PhraseList {
     file: &'static str,
-    start: &'static str,
-    pattern: OnceLock<Option<Regex>>,
+    place: PhrasePlace,
+    table: OnceLock<PhraseTable>,
 }
 
 impl PhraseList {
     /// Makes a list whose phrases may stand anywhere in a text.
     pub const fn anywhere(file: &'static str) -> PhraseList {
-        PhraseList::starting(r"\b", file)
+        PhraseList::at_place(PhrasePlace::Anywhere, file)
     }
 
     /// Makes a list whose phrases count only at the beginning of a text.
     pub const fn at_start(file: &'static str) -> PhraseList {
-        PhraseList::starting("^", file)
+        PhraseList::at_place(PhrasePlace::Start, file)
     }
 
-    const fn starting(start: &'static str, file: &'static str) -> PhraseList {
+    const fn at_place(place: PhrasePlace, file: &'static str) -> PhraseList {
         PhraseList {
             file,
-            start,
-            pattern: OnceLock::new(),
+            place,
+            table: OnceLock::new(),
         }
     }
 
     /// Whether the text holds one of the phrases.
     pub fn is_in(&self, text: &str) -> bool {
-        self.pattern().is_some_and(|pattern| pattern.is_match(text))
+        self.phrases().find(text, 0).is_some()
     }
 
     /// Returns the bytes at which phrases begin in the text.
     pub fn starts_in(&self, text: &str) -> impl Iterator<Item = usize> {
-        let found = self.pattern().map(|pattern| pattern.find_iter(text));
-        found
-            .into_iter()
-            .flatten()
-            .map(|found: Match<'_>| found.start())
+        let first = self.phrases().find(text, 0);
+        std::iter::successors(first, move |last| self.phrases().find(text, last.end))
+            .map(|found| found.start)
     }
 
-    /// None for an empty list, which would match everything. What is escaped always compiles.
-    fn pattern(&self) -> Option<&Regex> {
-        let build = || {
-            let phrases: Vec<String> = cue_lines(self.file).map(phrase_pattern).collect();
-            let (start, any) = (self.start, phrases.join("|"));
-            let pattern = (!phrases.is_empty()).then(|| format!(r"(?i-u){start}(?:{any})\b"))?;
-            Regex::new(&pattern).ok()
-        };
-        self.pattern.get_or_init(build).as_ref()
+    fn phrases(&self) -> &PhraseTable {
+        self.table
+            .get_or_init(|| PhraseTable::new(self.place, cue_lines(self.file)))
     }
-}
-
-fn phrase_pattern(phrase: &str) -> String {
-    regex::escape(phrase)
-        .replace(r"\*", r"\w+")
-        .replace("<number>", r"\d+")
 }
 
 /// Words that are compared with whole words, letter by letter.

@@ -170,12 +170,16 @@ impl Event {
     }
 
     /// Takes out of the event's texts what a redactor finds. Ids that we make ourselves stay: random
-    /// digits may look like a card's number, and a trace whose name was replaced is no trace.
+    /// digits may look like a card's number, and a trace whose name was replaced is no trace. So do the
+    /// digits of a session's name.
     pub fn redact(&mut self, redactor: &Redactor) {
         let scope = &mut self.scope;
-        let shared = [Some(&mut scope.session_id), scope.model.as_mut()];
-        for text in shared.into_iter().flatten().chain(self.kind.texts_mut()) {
-            if let Cow::Owned(redacted) = redactor.redact(text, &mut RedactionCounts::new()) {
+        let mut counts = RedactionCounts::new();
+        if let Cow::Owned(redacted) = redactor.redact_id(&scope.session_id, &mut counts) {
+            scope.session_id = redacted;
+        }
+        for text in scope.model.iter_mut().chain(self.kind.texts_mut()) {
+            if let Cow::Owned(redacted) = redactor.redact(text, &mut counts) {
                 *text = redacted;
             }
         }

@@ -101,6 +101,14 @@ pub fn find_frame(blocks: &[Block]) -> Option<Frame> {
     })
 }
 
+/// Returns the frame and what is in it, without what a notice says before and behind it.
+pub fn framed_text(text: &str) -> Option<&str> {
+    let inside = opened(text)?;
+    let start = text.len() - inside.len() - OPEN.len();
+    let end = text.rfind(CLOSE)? + CLOSE.len();
+    text.get(start..end)
+}
+
 /// True for a text that opens as a frame, or with a notice before it, and is closed at its end, or
 /// before the last words of a notice.
 pub fn is_whole(text: &str) -> bool {
@@ -153,6 +161,15 @@ mod tests {
         assert!(text.contains("`expand c0ffee#n`"), "{text}");
         assert_eq!(parse(&text), Some(frame));
         assert_eq!(body(&text), Some("## Goal\nship </COMPACT-SUMMARY> it"));
+    }
+
+    #[test]
+    fn a_frame_is_found_between_the_words_of_a_notice() {
+        let text = wrap(&Frame::new(3, "c0ffee"), "body");
+        let notice = format!("This session goes on.\n\n{text}\n\nRead the transcript for more.");
+        assert_eq!(framed_text(&notice), Some(&*text));
+        assert_eq!(framed_text(&text), Some(&*text));
+        assert_eq!(framed_text("no frame"), None);
     }
 
     #[test]

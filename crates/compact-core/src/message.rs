@@ -162,6 +162,9 @@ pub enum EntryKind {
     /// Text that the client injected around the user's words: reminders, environment, command echoes.
     /// It is not the user speaking.
     Injected,
+    /// What a tool did that the provider runs by itself: call and answer in one text, in the model's place.
+    /// It is the tool speaking.
+    HostedTool,
 }
 
 /// What a wire says about an entry beside its content.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::identity::EntryHash;
 use crate::message::Role;
 use crate::summarize::Style;
+use crate::token::Tokens;
 use crate::usage::UsagePolicy;
 use crate::wire::Placement;
 
@@ -78,6 +79,9 @@ pub struct Policy {
     pub during_compaction: DuringCompaction,
     /// How pressure is read from what providers report.
     pub usage: UsagePolicy,
+    /// Whether the price of cached prompts decides when to compact.
+    #[serde(skip_serializing_if = "EconomyPolicy::is_default")]
+    pub economy: EconomyPolicy,
 }
 
 impl Default for Policy {
@@ -110,7 +114,64 @@ impl Default for Policy {
             wait_seconds: 30,
             during_compaction: DuringCompaction::Queue,
             usage: UsagePolicy::default(),
+            economy: EconomyPolicy::default(),
         }
+    }
+}
+
+/// Whether the price of cached prompts decides when to compact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EconomyMode {
+    /// It does not.
+    #[default]
+    Off,
+    /// Decisions only say what it would do.
+    Observe,
+    /// A compaction that pays is made, also far below the trigger.
+    Act,
+}
+
+/// How the price of cached prompts decides. A policy that sets nothing of it is as one that never knew it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EconomyPolicy {
+    /// Whether it decides when to compact; unset, it does not.
+    pub mode: Option<EconomyMode>,
+    /// After so many seconds without a request the provider's cache is taken to be cold; unset, 300.
+    pub cache_seconds: Option<u64>,
+    /// How many more requests a session is expected to make; unset, as many as it made so far.
+    pub expected_requests: Option<u64>,
+    /// The share of what a view leaves out that the agent is expected to read again, at the full price;
+    /// unset, 0.05.
+    pub rework_share: Option<f64>,
+}
+
+impl EconomyPolicy {
+    /// True when nothing was set.
+    pub fn is_default(&self) -> bool {
+        *self == EconomyPolicy::default()
+    }
+
+    /// Whether it decides.
+    pub fn mode(&self) -> EconomyMode {
+        self.mode.unwrap_or_default()
+    }
+
+    /// How long a cache holds a prompt that nobody asks for again.
+    pub fn cache_seconds(&self) -> u64 {
+        self.cache_seconds.unwrap_or(300)
+    }
+
+    /// The tokens that are expected to be read again of so many that a view leaves out.
+    pub fn rework(&self, left_out: Tokens) -> f64 {
+        left_out.0 as f64 * self.rework_share.unwrap_or(0.05)
+    }
+
+    /// How many requests are expected after `made`. A session that went on for long goes on for long: where
+    /// nothing else is known, half of its life is still ahead.
+    pub fn further_requests(&self, made: u64) -> f64 {
+        self.expected_requests.unwrap_or(made) as f64
     }
 }
 

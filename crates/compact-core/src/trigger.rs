@@ -2,6 +2,8 @@
 //!
 //! Only numbers come in; nothing here knows where they were counted or what a compaction does.
 
+pub mod economy;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +57,8 @@ pub enum CompactionCause {
     Idle,
     /// The provider refused the prompt.
     Overflow,
+    /// It saves more than it costs.
+    Economy,
 }
 
 impl CompactionCause {
@@ -68,6 +72,7 @@ impl CompactionCause {
             CompactionCause::Asked => "asked",
             CompactionCause::Idle => "idle",
             CompactionCause::Overflow => "overflow",
+            CompactionCause::Economy => "economy",
         }
     }
 }

@@ -118,10 +118,16 @@ pub fn apply_edits(entry: &Entry, edits: &[(usize, BlockEdit)]) -> Entry {
             Some((_, BlockEdit::SetText(text))) => Some(with_text(block, text)),
         })
         .collect();
-    Entry {
+    let mut edited = Entry {
         blocks,
         ..entry.clone()
+    };
+    // No wire takes a tool of its own with other words: they stand as a message.
+    let is_set = |(_, edit): &(usize, BlockEdit)| matches!(edit, BlockEdit::SetText(_));
+    if edited.meta.kind == EntryKind::HostedTool && edits.iter().any(is_set) {
+        edited.meta.kind = EntryKind::Message;
     }
+    edited
 }
 
 fn with_text(block: &Block, text: &str) -> Block {

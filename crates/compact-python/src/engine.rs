@@ -11,7 +11,7 @@ use compact::message::{Chain, Conversation, Entry, EntryHash};
 use compact::recall::{HitOrder, RecallQuery, SecretDisplay};
 use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
 use compact::store::{CompactionRecord, find_named_record};
-use compact::{Compact, Error, Prompt, Session};
+use compact::{Compact, Error, Prompt, Session, SessionTable, TableLimits};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
@@ -23,7 +23,7 @@ use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
 use crate::function::{format_named, parse_config, source_named};
 use crate::manager::{EngineParts, OriginalStorage, PythonCallbacks, build_parts};
 use crate::runtime::block_on;
-use crate::session::{EngineSessions, HeldSession, SessionSlot};
+use crate::session::{HeldSession, SessionSlot};
 use crate::{hook_store, lookup, transcript};
 
 /// Runs compactions for the sessions of one configuration.
@@ -33,7 +33,7 @@ pub(crate) struct Engine {
     manager: Arc<Manager>,
     faults: Arc<CallbackErrors>,
     keeping: OriginalStorage,
-    sessions: EngineSessions,
+    sessions: SessionTable<SessionSlot>,
 }
 
 /// The answer to a call as Python gets it: messages, changed members beside them, the decision and the
@@ -101,7 +101,10 @@ impl Engine {
             manager,
             faults,
             keeping,
-            sessions: EngineSessions::new(max_sessions),
+            sessions: SessionTable::new(TableLimits {
+                sessions: max_sessions,
+                weight: u64::MAX,
+            }),
         })
     }
 
@@ -179,7 +182,7 @@ impl Engine {
         let history = client_history(format, String::new(), String::new(), items)?;
         self.run_detached(py, || {
             let names = history.entry_names()?;
-            let (slot, _) = self.sessions.find_or_add(session_id);
+            let (slot, _) = self.sessions.find_or_add(session_id, SessionSlot::default);
             let mut held = slot.hold()?;
             let live = held.get_or_create(&self.compact, session_id);
             run_blocking(live.protect(&names))?;
@@ -199,7 +202,7 @@ impl Engine {
         let history = client_history(format, String::new(), String::new(), items)?;
         self.run_detached(py, || {
             let names = history.entry_names()?;
-            let (slot, _) = self.sessions.find_or_add(session_id);
+            let (slot, _) = self.sessions.find_or_add(session_id, SessionSlot::default);
             let mut held = slot.hold()?;
             let live = held.get_or_create(&self.compact, session_id);
             run_blocking(live.unprotect(&names))?;
@@ -224,7 +227,7 @@ impl Engine {
             None => None,
         };
         self.run_detached(py, || {
-            let (slot, _) = self.sessions.find_or_add(session_id);
+            let (slot, _) = self.sessions.find_or_add(session_id, SessionSlot::default);
             let mut held = slot.hold()?;
             if let Some(live) = held.existing_session() {
                 live.observe_report(reported);
@@ -237,7 +240,7 @@ impl Engine {
     fn idle(&self, py: Python<'_>, session_id: &str, seconds: f64) -> PyResult<bool> {
         let quiet = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
         self.run_detached(py, || {
-            let (slot, _) = self.sessions.find_or_add(session_id);
+            let (slot, _) = self.sessions.find_or_add(session_id, SessionSlot::default);
             let mut held = slot.hold()?;
             match held.existing_session() {
                 Some(live) => block_on(live.report_idle(quiet)),
@@ -497,9 +500,9 @@ impl Engine {
     }
 
     fn session_slot(&self, name: &str) -> PyResult<Arc<SessionSlot>> {
-        let (slot, evicted) = self.sessions.find_or_add(name);
-        if let Some(evicted) = evicted {
-            self.release_session(&evicted)?;
+        let (slot, evicted) = self.sessions.find_or_add(name, SessionSlot::default);
+        for name in evicted {
+            self.release_session(&name)?;
         }
         Ok(slot)
     }
@@ -512,11 +515,11 @@ impl Engine {
         call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
         let beginnings = history_beginnings(&parsed.conversation);
-        let mut name = match self.sessions.find_continued(&beginnings) {
+        let mut name = match self.sessions.find_continued("", &beginnings) {
             Some(live) => Some(live),
-            None => {
-                run_blocking(async { Ok(self.manager.find_session(&parsed.conversation).await?) })?
-            }
+            None => run_blocking(async {
+                Ok(self.manager.find_session(&parsed.conversation, "").await?)
+            })?,
         };
         loop {
             let name = name
@@ -531,7 +534,7 @@ impl Engine {
             let answer = self.answer_session(&mut held, &name, history, parsed, call);
             if let Some(state) = held.existing_session().and_then(|live| live.state()) {
                 self.sessions
-                    .note_chains(&name, state.continuation_chains());
+                    .note_chains("", &name, state.continuation_chains());
             }
             return answer;
         }

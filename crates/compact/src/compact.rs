@@ -343,6 +343,17 @@ impl Compact {
         Ok(manager)
     }
 
+    /// Returns the manager of sessions with another model than the configured one.
+    pub(crate) fn manager_for(
+        &self,
+        model: Option<&str>,
+        window: Tokens,
+    ) -> Result<Arc<Manager>, Error> {
+        let manager = Manager::clone(&*self.manager()?);
+        let manager = manager.with_estimator(self.estimator(model));
+        Ok(Arc::new(manager.with_window(window)))
+    }
+
     fn lock_opened(&self) -> MutexGuard<'_, OpenedParts> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -185,9 +185,11 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         | Runtime::BadLines(_)
         | Runtime::BadPattern(_)
         | Runtime::Archive(ArchiveError::Locked { .. } | ArchiveError::Refused { .. })
-        | Runtime::Catalog(CatalogError::Refused { .. } | CatalogError::Ambiguous { .. }) => {
-            ErrorKind::Config
-        }
+        | Runtime::Catalog(
+            CatalogError::Refused { .. }
+            | CatalogError::Ambiguous { .. }
+            | CatalogError::ReceiptOrSession { .. },
+        ) => ErrorKind::Config,
         Runtime::Format(_) => ErrorKind::Input,
         Runtime::Archive(_)
         | Runtime::Catalog(_)

@@ -51,13 +51,16 @@ mod redaction;
 mod retention;
 mod session;
 mod session_files;
+mod session_table;
 mod storage;
+mod transfer;
 
 pub use builder::CompactBuilder;
 pub use compact::Compact;
 pub use error::{Error, ErrorKind};
 pub use history::History;
-pub use session::{Prompt, Session};
+pub use session::{Prompt, Session, SummaryText};
+pub use session_table::{SessionTable, TableLimits};
 
 /// Agents that are run: their programs, their runs, and checkpoints between their sessions.
 pub mod agent {
@@ -167,7 +170,8 @@ pub mod reset {
 pub mod store {
     pub use crate::rebuild::{RebuildProgress, RebuildReport};
     pub use crate::retention::{PruneLimits, PruneSelection};
-    pub use crate::storage::{CopiedStore, StorePair, copy_store};
+    pub use crate::storage::StorePair;
+    pub use crate::transfer::CopiedStore;
     pub use compact_adapters::archive::{Exclusion, ObjectArchive};
     pub use compact_adapters::catalog::ObjectCatalog;
     pub use compact_adapters::postgres;
@@ -178,7 +182,7 @@ pub mod store {
     pub use compact_runtime::port::catalog::{
         Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MIN_PREFIX, MemoryCatalog,
         NamedRecord, ReceiptTerms, SessionCatalog, SessionInfo, SessionRenames, StoredReceipt,
-        copy_catalog, find_named_record,
+        copy_catalog, find_named_record, find_pointed_record,
     };
     pub use compact_runtime::port::index::{
         IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallCandidate,

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use compact_core::identity::EntryHash;
+use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::Receipt;
+use compact_core::token::Tokens;
 use compact_core::trigger::TriggerDecision;
 use compact_core::view::View;
 use compact_formats::overflow::{self, Overflow};
 use compact_formats::usage::{ReportedUsage, UsageSource};
 use compact_formats::{Format, TranscriptScope};
 use compact_runtime::manager::{Preflight, SessionState};
+use compact_runtime::recall::entry_text;
 use serde_json::Value;
 
 use crate::compact::Compact;
@@ -30,6 +33,23 @@ pub struct Session {
     id: String,
     /// There is none before the first history: that says what the wire accepts.
     live: Option<compact_runtime::Session>,
+    /// The model that counts, where it is not the configured one.
+    model: Option<SessionModel>,
+}
+
+/// A model that a session's requests name.
+struct SessionModel {
+    name: Option<String>,
+    window: Tokens,
+}
+
+/// A text that stands for a whole history.
+#[derive(Clone, Debug)]
+pub struct SummaryText {
+    /// The summary in its frame, and behind it what was said last.
+    pub text: String,
+    /// The receipt of the compaction.
+    pub receipt: Receipt,
 }
 
 /// A prompt to send, and the decision behind it.
@@ -50,12 +70,42 @@ impl Session {
             compact,
             id,
             live: None,
+            model: None,
         }
     }
 
     /// Returns the session's name.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Counts as this model does and keeps prompts within its window, or within `limit` where a provider said
+    /// that it is less; by default the configured model counts. A session whose model changes keeps counting
+    /// as it began, within the window of the new one.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::{Compact, token::Tokens};
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.session("small");
+    /// session.use_model(Some("gpt-4o"), Some(Tokens(8_192)));
+    /// let prompt = session.preflight(&vec![json!({"role": "user", "content": "Hello"})]).await?;
+    /// assert_eq!(prompt.decision().window, Tokens(8_192));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn use_model(&mut self, model: Option<&str>, limit: Option<Tokens>) {
+        let window = self.compact.window(model).at_most(limit).tokens;
+        if let Some(live) = &mut self.live {
+            live.set_window(window);
+        }
+        self.model = Some(SessionModel {
+            name: model.map(str::to_owned),
+            window,
+        });
     }
 
     /// Returns the state of the session; `None` before its first history.
@@ -115,6 +165,44 @@ impl Session {
         let live = self.take_history(history.into()).await?;
         let ready = live.manual_compact(note).await?;
         self.hand_out(ready).await
+    }
+
+    /// Compacts a history into one text that stands for all of it, for an agent that asks for a summary and
+    /// goes on from that. `None` where there is nothing to summarize.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::{Value, json};
+    ///
+    /// let compact = Compact::builder().in_memory().window(20_000).build()?;
+    /// let turn = |n: u32| [
+    /// json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// ];
+    /// let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// let summary = compact.session("runs").summarize(&messages, None).await?.unwrap();
+    /// assert!(summary.text.contains(&summary.receipt.receipt_id));
+    /// assert!(summary.text.contains("Measure run 7."));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn summarize(
+        &mut self,
+        history: impl Into<History>,
+        note: Option<&str>,
+    ) -> Result<Option<SummaryText>, Error> {
+        let live = self.take_history(history.into()).await?;
+        let ready = live.summarize(note).await?;
+        let Some(receipt) = ready.receipt else {
+            return Ok(None);
+        };
+        // What fails here is done after the next compaction.
+        let _ = self.compact.apply_retention().await;
+        let history = self.state().map(SessionState::history);
+        let text = history.map(|history| write_summary(&ready.view, history));
+        Ok(text.map(|text| SummaryText { text, receipt }))
     }
 
     /// Returns a smaller prompt for a history that the provider refused, to be sent once. `None` when its
@@ -230,7 +318,12 @@ impl Session {
         let live = match &mut self.live {
             Some(live) => live,
             none => none.insert(compact_runtime::Session::new(
-                self.compact.manager()?,
+                match &self.model {
+                    None => self.compact.manager()?,
+                    Some(model) => self
+                        .compact
+                        .manager_for(model.name.as_deref(), model.window)?,
+                },
                 &*self.id,
                 parsed.document.rules(),
             )),
@@ -326,4 +419,24 @@ fn read_usage(format: Option<Format>, value: &Value) -> Option<ReportedUsage> {
         ],
     };
     sources.iter().find_map(|source| source.read(value))
+}
+
+/// Writes a view as one text: its summary, and what it shows beside that and the instructions.
+fn write_summary(view: &View, history: &Conversation) -> String {
+    let shown = view.shown_entries(history).into_iter();
+    let said = shown.filter(|entry| {
+        let is_summary = matches!(entry.meta.kind, EntryKind::Summary { .. });
+        !is_summary && !entry.is_leading()
+    });
+    let said: Vec<String> = said
+        .map(|entry| format!("[{}]\n{}", entry.role, entry_text(&entry)))
+        .collect();
+    let summary = view.summary().map(Entry::plain_text).unwrap_or_default();
+    if said.is_empty() {
+        return summary;
+    }
+    let template = include_str!("../templates/said_last.md").trim_end();
+    template
+        .replace("{summary}", &summary)
+        .replace("{entries}", &said.join("\n\n"))
 }

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compact_adapters::store::Stores;
-use compact_runtime::manager::write_record;
-use compact_runtime::port::archive::{ArchiveStore, CopiedPacks, MemoryArchive, copy_archive};
+use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
 use compact_runtime::port::catalog::{
-    CompactionRecord, CopiedRecords, MemoryCatalog, NamedRecord, SessionCatalog, SessionRenames,
-    copy_catalog, find_named_record,
+    CompactionRecord, MemoryCatalog, NamedRecord, SessionCatalog, find_named_record,
 };
 use compact_runtime::port::index::{MemoryIndex, RecallIndex};
 
@@ -53,38 +51,6 @@ impl StorePair {
         let made = records.into_iter().rfind(|record| !is_copy(record));
         Ok(made.unwrap_or(latest))
     }
-}
-
-/// What was copied from one store to another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CopiedStore {
-    /// The packs.
-    pub packs: CopiedPacks,
-    /// The records.
-    pub records: CopiedRecords,
-    /// The sessions that got another name, since another session there has theirs.
-    pub renames: SessionRenames,
-}
-
-/// Copies what `to` does not have. Originals go first, so that no receipt ever names one that is not there.
-pub async fn copy_store(from: &StorePair, to: &StorePair) -> Result<CopiedStore, Error> {
-    let renames = SessionRenames::find(&*from.catalog, &*to.catalog).await?;
-    let mut renamed = Vec::new();
-    for (session, name) in renames.iter() {
-        let records = from.catalog.session_records(session).await?;
-        renamed.extend(records.into_iter().map(|record| (record, name)));
-    }
-    let addresses = renamed.iter().map(|(record, _)| record.address()).collect();
-    let packs = copy_archive(&*from.archive, &*to.archive, &addresses).await?;
-    for (record, name) in renamed {
-        write_record(&*to.archive, &record.in_session(name)).await?;
-    }
-    let records = copy_catalog(&*from.catalog, &*to.catalog, &renames).await?;
-    Ok(CopiedStore {
-        packs,
-        records,
-        renames,
-    })
 }
 
 /// The stores that a program passes instead of the configured ones.

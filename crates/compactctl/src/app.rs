@@ -110,9 +110,11 @@ pub(crate) fn config_sources(global: &GlobalArgs, profile: Option<Profile>) -> C
 }
 
 impl App {
-    /// Resolves configuration and flags; what has no effect is said on stderr.
+    /// Resolves configuration and flags for a command that makes no view by them: a project's file that
+    /// nobody trusts and that is wrong does not stop it. What has no effect is said on stderr.
     pub(crate) fn load(global: &GlobalArgs) -> Result<App, Failure> {
-        App::from_loaded(load_config(global)?, global)
+        let sources = config_sources(global, sole_profile(global)?);
+        App::from_loaded(sources.load_without_faulty_project()?, global)
     }
 
     /// The same with what a command's own arguments set.

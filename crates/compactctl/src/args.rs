@@ -202,6 +202,15 @@ pub(crate) enum Command {
         after_help = "Example: compactctl run --agent claude --prompt task.md --timeout 4h -- --permission-mode acceptEdits"
     )]
     Run(RunArgs),
+    /// Listen as an HTTP gateway: agents send their requests to it, it passes them on to their provider, and
+    /// compacts histories before they overflow
+    #[command(after_help = "Example: compactctl serve &\n         \
+                            ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude")]
+    #[cfg(feature = "gateway")]
+    Serve(ServeArgs),
+    /// Listen as an HTTP gateway (left out of this build)
+    #[cfg(not(feature = "gateway"))]
+    Serve(IgnoredArgs),
     /// Run an MCP server on stdio that offers recall, remember, expand and compact to an agent
     #[command(after_help = "Example: compactctl mcp --session my-session")]
     Mcp,
@@ -222,6 +231,13 @@ pub(crate) enum Command {
         after_help = "Example: compactctl hook install --agent claude-code"
     )]
     Hook(HookArgs),
+    /// Print one line for a status line: how full the window is, what the next message costs, and when the
+    /// cache is cold
+    #[command(after_help = "Example: compactctl statusline < what-claude-code-says.json")]
+    Statusline(StatuslineArgs),
+    /// Check this installation: engine, settings, store, permissions and hooks
+    #[command(after_help = "Example: compactctl doctor")]
+    Doctor,
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: compactctl completions bash > ~/.local/share/bash-completion/completions/compactctl"
@@ -253,6 +269,33 @@ pub(crate) struct TranscriptArgs {
     /// Use the whole transcript, not only what follows its last compaction
     #[arg(long)]
     pub whole: bool,
+}
+
+/// How the gateway is run.
+#[cfg(feature = "gateway")]
+#[derive(Args, Debug, Default)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on; port 0 takes a free one [default: gateway.listen in the configuration]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<String>,
+    /// Also pass requests on to this server, reached by paths that begin with /NAME/
+    #[arg(long, value_name = "NAME=URL")]
+    pub upstream: Vec<String>,
+    /// Make a key for NAME and print it with its line for gateway.keys, instead of listening
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["listen", "upstream"])]
+    pub new_key: Option<String>,
+}
+
+#[cfg(feature = "gateway")]
+impl ServeArgs {
+    /// The keys of the configuration that these arguments set.
+    pub(crate) fn config_flags(&self) -> Vec<ConfigFlag> {
+        let listen = self.listen.clone();
+        let listen = listen.map(|address| ConfigFlag::new("--listen", "gateway.listen", address));
+        let upstreams = (!self.upstream.is_empty())
+            .then(|| ConfigFlag::new("--upstream", "gateway.upstreams", self.upstream.join(",")));
+        listen.into_iter().chain(upstreams).collect()
+    }
 }
 
 /// How small the view must be.
@@ -760,6 +803,9 @@ pub(crate) struct ReplayArgs {
     /// compare them
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = parse_ratio)]
     pub target: Vec<f64>,
+    /// Compare thresholds alone with thresholds and the price of cached prompts (policy.economy)
+    #[arg(long)]
+    pub economy: bool,
     /// The model, for window and price, instead of the one that FILE names
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -851,10 +897,16 @@ pub(crate) struct HookArgs {
 pub(crate) enum HookCommand {
     /// Add the hooks to the agent's settings, and keep everything else in them
     #[command(after_help = "Example: compactctl hook install --agent claude-code --dry-run")]
-    Install(HookSettingsArgs),
+    Install(HookInstallArgs),
     /// Remove the hooks from the agent's settings
     #[command(after_help = "Example: compactctl hook uninstall --agent claude-code")]
     Uninstall(HookSettingsArgs),
+    /// Answer a plugin that asks what takes the place of a conversation
+    #[command(
+        hide = true,
+        after_help = "Example: compactctl hook view --agent claude-code < event.json"
+    )]
+    View(HookViewArgs),
     /// Show where hooks are installed, and whether the agents compact automatically
     #[command(after_help = "Example: compactctl hook status")]
     Status {
@@ -862,6 +914,26 @@ pub(crate) enum HookCommand {
         #[arg(long, value_name = "NAME")]
         agent: Option<HookAgent>,
     },
+}
+
+/// `hook install`.
+#[derive(Args, Debug)]
+pub(crate) struct HookInstallArgs {
+    /// Whose settings.
+    #[command(flatten)]
+    pub place: HookSettingsArgs,
+    /// Also add a plugin that gives Claude Code Compact's view in place of its own summary, without a
+    /// model. Uses an interface of Claude Code that is in early access
+    #[arg(long)]
+    pub replace_summary: bool,
+}
+
+/// `hook view`.
+#[derive(Args, Debug)]
+pub(crate) struct HookViewArgs {
+    /// The agent whose plugin asks
+    #[arg(long, value_name = "NAME")]
+    pub agent: HookAgent,
 }
 
 /// Whose settings, and which.
@@ -885,6 +957,14 @@ pub(crate) enum HookScope {
     User,
     /// Those of the project in the current directory.
     Project,
+}
+
+/// `statusline`.
+#[derive(Args, Debug)]
+pub(crate) struct StatuslineArgs {
+    /// A transcript of Claude Code [default: the one that stdin names, or the newest of this directory]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 /// `completions`.

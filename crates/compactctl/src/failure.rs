@@ -78,7 +78,7 @@ impl Failure {
     }
 
     /// A command that was left out of this build, and how to get one that has it.
-    #[cfg(any(test, not(feature = "eval")))]
+    #[cfg(any(test, not(feature = "eval"), not(feature = "gateway")))]
     pub(crate) fn without_feature(name: &str) -> Failure {
         Failure::usage(
             format!("this build has no `{name}`: it was made without the cargo feature `{name}`"),
@@ -287,6 +287,10 @@ impl From<ArchiveError> for Failure {
         match error {
             ArchiveError::Locked { .. } => Failure::from_error(FailureCode::Usage, &error),
             ArchiveError::Refused { .. } => Failure::from_hinted(FailureCode::Usage, &error),
+            ArchiveError::Inflated { .. } | ArchiveError::ForeignClash { .. } => {
+                Failure::from_error(FailureCode::Input, &error)
+                    .help("import only what you know the origin of; a copy that is yours imports")
+            }
             ArchiveError::Unreachable { .. } => {
                 Failure::from_hinted(FailureCode::Unexpected, &error)
             }
@@ -311,7 +315,9 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the sessions and receipts on record"),
-            CatalogError::Refused { .. } => Failure::from_hinted(FailureCode::Usage, &error),
+            CatalogError::Refused { .. } | CatalogError::ReceiptOrSession { .. } => {
+                Failure::from_hinted(FailureCode::Usage, &error)
+            }
             CatalogError::Unreachable { .. } => {
                 Failure::from_hinted(FailureCode::Unexpected, &error)
             }

@@ -16,6 +16,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod report;
+mod stop;
 mod telemetry;
 mod words;
 

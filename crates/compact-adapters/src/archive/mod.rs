@@ -27,12 +27,13 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
 use tokio::sync::OnceCell;
 
 pub use exclusion::Exclusion;
-use pack::{HEAD_BYTES, MAX_PLAIN, PackFlaw, PackHead, PackHistory};
+use pack::{DecodedFrame, HEAD_BYTES, MAX_PLAIN, PackFlaw, PackHead, PackHistory};
 pub use s3::{Bucket, BucketAddressing, BucketEncryption};
 
 use crate::seal::Seal;
 
-/// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick.
+/// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick. A longer one is
+/// refused.
 const MAX_DEPTH: u8 = 32;
 
 pub(crate) const PACKS: &str = "packs";
@@ -192,6 +193,10 @@ impl ObjectArchive {
     /// Returns the pack and what it builds on, the pack itself first.
     async fn fetch_chain(&self, id: PackId) -> Result<Vec<StoredPack>, ArchiveError> {
         let (stored, head) = self.fetch(ObjectKind::Packs, id).await?;
+        // Nothing deeper is ever written, and reading it would cost as much for each link.
+        if head.depth > MAX_DEPTH {
+            return Err(damaged_pack(id, &PackFlaw::Chain));
+        }
         let mut depth = head.depth;
         let mut next = head.base;
         let mut chain = vec![StoredPack { id, stored }];
@@ -347,7 +352,7 @@ impl ArchiveStore for ObjectArchive {
         let chain = self.fetch_chain(*id).await?;
         let seal = self.seal.clone();
         let decoded = run_pack_work(move || decode_chain(chain, seal.as_deref())).await??;
-        Ok(decoded.plain.into())
+        Ok(decoded.frame.plain.into())
     }
 
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
@@ -391,7 +396,8 @@ impl ArchiveStore for ObjectArchive {
     async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
         let (stored, _) = self.fetch(ObjectKind::Records, *id).await?;
         let plain = pack::decode(&stored, id, &PackHistory::default(), self.seal.as_deref());
-        Ok(plain.map_err(|flaw| damaged_pack(*id, &flaw))?.into())
+        let decoded = plain.map_err(|flaw| damaged_pack(*id, &flaw))?;
+        Ok(decoded.plain.into())
     }
 
     async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError> {
@@ -406,7 +412,7 @@ impl ArchiveStore for ObjectArchive {
 /// A pack that was decoded, with what stands below it.
 struct DecodedPack {
     id: PackId,
-    plain: Vec<u8>,
+    frame: DecodedFrame,
     below: PackHistory,
 }
 
@@ -414,7 +420,7 @@ impl DecodedPack {
     /// The whole as a history for the next one.
     fn into_history(self) -> PackHistory {
         let mut history = self.below;
-        history.push(self.id, &self.plain);
+        history.push(self.id, self.frame);
         history
     }
 }
@@ -429,13 +435,13 @@ fn decode_chain(
         let Some(StoredPack { id, stored }) = chain.pop() else {
             return Err(archive_error("read a pack".to_owned(), "there is none"));
         };
-        let plain =
+        let frame =
             pack::decode(&stored, &id, &below, seal).map_err(|flaw| damaged_pack(id, &flaw))?;
         drop(stored);
-        if PackId::of(&plain, below.top.as_ref()) != id {
+        if PackId::of(&frame.plain, below.top.as_ref()) != id {
             return Err(damaged_pack(id, &PackFlaw::Content));
         }
-        let decoded = DecodedPack { id, plain, below };
+        let decoded = DecodedPack { id, frame, below };
         if chain.is_empty() {
             return Ok(decoded);
         }

@@ -20,10 +20,15 @@ pub(super) const HEAD_BYTES: usize = MAGIC.len() + 1 + 1 + 8 + 32 + 32;
 /// The most that one pack may hold; the declared size of a pack is believed up to here.
 pub(super) const MAX_PLAIN: u64 = 1 << 30;
 
-/// What a pack may hold however small it is. Beyond this and what it repeats of its history, a pack must
-/// have a byte for every [`MAX_RATIO`] bytes: one that somebody made to fill a reader's memory is
-/// refused, and [`encode`] pads what is so repetitive by itself.
+/// What a chain of packs may hold however small it is. Beyond this and what it repeats of its history, a pack
+/// must have a byte for every [`MAX_RATIO`] bytes: one that somebody made to fill a reader's memory is
+/// refused, and [`encode`] pads what is so repetitive by itself. All packs of a chain share it, or each
+/// would repeat the one below and grow by as much again.
 const FREE_BYTES: u64 = 64 << 20;
+
+/// What [`encode`] leaves unpaid. A base that is written again may come out smaller than it was, so that
+/// more of it is unpaid; what builds on it must be readable all the same.
+const FREE_TO_WRITE: u64 = FREE_BYTES / 2;
 
 /// How many bytes each byte of a frame may stand for.
 const MAX_RATIO: u64 = 1024;
@@ -71,19 +76,41 @@ pub(super) struct PackHistory {
     pub(super) top: Option<PackId>,
     /// How many packs there are.
     pub(super) packs: u8,
+    /// How many of their bytes no byte of theirs pays for; see [`FREE_BYTES`].
+    unpaid: u64,
     bytes: Vec<u8>,
 }
 
 impl PackHistory {
     /// Puts a pack on top.
-    pub(super) fn push(&mut self, id: PackId, plain: &[u8]) {
+    pub(super) fn push(&mut self, id: PackId, pack: DecodedFrame) {
         self.top = Some(id);
         self.packs = self.packs.saturating_add(1);
-        let kept = HISTORY_BYTES.saturating_sub(plain.len());
+        self.unpaid = self.unpaid.saturating_add(pack.unpaid);
+        let kept = HISTORY_BYTES.saturating_sub(pack.plain.len());
         let dropped = self.bytes.len().saturating_sub(kept);
         self.bytes.drain(..dropped);
-        self.bytes.extend_from_slice(plain);
+        match self.bytes.is_empty() {
+            // A large pack is not held twice.
+            true => self.bytes = pack.plain,
+            false => self.bytes.extend_from_slice(&pack.plain),
+        }
     }
+
+    /// Returns how many of a pack's bytes a frame of that size does not pay for.
+    fn unpaid_bytes(&self, plain_bytes: u64, frame_bytes: u64) -> u64 {
+        let paid = frame_bytes.saturating_mul(MAX_RATIO);
+        plain_bytes.saturating_sub(paid.saturating_add(self.bytes.len() as u64))
+    }
+}
+
+/// What a frame decoded to.
+#[derive(Debug)]
+pub(super) struct DecodedFrame {
+    /// The bytes of the pack.
+    pub(super) plain: Vec<u8>,
+    /// How many of them the frame does not pay for.
+    pub(super) unpaid: u64,
 }
 
 /// A flaw in the bytes of a pack.
@@ -108,7 +135,8 @@ pub(super) enum PackFlaw {
     #[error("it is encrypted with another key")]
     Locked,
     #[error(
-        "{stored} bytes cannot stand for {plain}: at most 64 MiB and 1,024 for each are believed"
+        "{stored} bytes cannot stand for {plain}: with the packs below it, at most 64 MiB and 1,024 for \
+         each are believed"
     )]
     Bomb { stored: u64, plain: u64 },
 }
@@ -197,8 +225,9 @@ pub(super) fn encode(
 
 /// Returns how many bytes a frame must have at least that decodes to so many.
 fn smallest_frame(plain_bytes: u64, history: &PackHistory) -> u64 {
-    let repeated = history.bytes.len() as u64;
-    plain_bytes.saturating_sub(FREE_BYTES + repeated) / MAX_RATIO
+    let free = FREE_TO_WRITE.saturating_sub(history.unpaid);
+    let unpaid = history.unpaid_bytes(plain_bytes, 0);
+    unpaid.saturating_sub(free).div_ceil(MAX_RATIO)
 }
 
 /// Lengthens a frame by one that is skipped.
@@ -234,17 +263,18 @@ fn open_frame<'a>(
     plain.map(Cow::Owned).ok_or(PackFlaw::Locked)
 }
 
-/// Returns the plain bytes of the pack `id` that was [`check`]ed, given what stands below it.
+/// Returns what the pack `id` holds, which was [`check`]ed, given what stands below it.
 pub(super) fn decode(
     pack: &[u8],
     id: &PackId,
     history: &PackHistory,
     seal: Option<&Seal>,
-) -> Result<Vec<u8>, PackFlaw> {
+) -> Result<DecodedFrame, PackFlaw> {
     let (head, frame) = PackHead::split(pack)?;
     let frame = open_frame(&head, frame, id, seal)?;
     let stored = frame.len() as u64;
-    if stored < smallest_frame(head.plain_bytes, history) {
+    let unpaid = history.unpaid_bytes(head.plain_bytes, stored);
+    if unpaid > FREE_BYTES.saturating_sub(history.unpaid) {
         let plain = head.plain_bytes;
         return Err(PackFlaw::Bomb { stored, plain });
     }
@@ -260,7 +290,7 @@ pub(super) fn decode(
         .and_then(|_| decoder.decompress(&mut plain, &frame))
         .map_err(|code| PackFlaw::Frame(get_error_name(code).to_owned()))?;
     (plain.len() == declared)
-        .then_some(plain)
+        .then_some(DecodedFrame { plain, unpaid })
         .ok_or(PackFlaw::Head)
 }
 
@@ -281,9 +311,9 @@ fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
 
 /// Returns a pack with a sound checksum whose head declares `declared` and whose frame holds `actual`.
 #[cfg(test)]
-pub(super) fn forged(declared: &[u8], actual: &[u8]) -> Vec<u8> {
-    let head = PackHead::new(declared, &PackHistory::default(), PackForm::Clear);
-    let frame = compress(actual, &[]).unwrap();
+pub(super) fn forged(declared: &[u8], actual: &[u8], history: &PackHistory) -> Vec<u8> {
+    let head = PackHead::new(declared, history, PackForm::Clear);
+    let frame = compress(actual, &history.bytes).unwrap();
     [
         head.encode_fields(),
         head.compute_checksum(&frame).to_vec(),

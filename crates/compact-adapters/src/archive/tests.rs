@@ -169,7 +169,7 @@ async fn a_newer_format_is_refused_and_not_overwritten() {
 #[tokio::test]
 async fn a_frame_larger_than_declared_is_refused() {
     let fixture = Fixture::new();
-    let bomb = pack::forged(b"x", &vec![0; 50_000_000]);
+    let bomb = pack::forged(b"x", &vec![0; 50_000_000], &PackHistory::default());
     let id = PackId::of(b"x", None);
     std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
     std::fs::write(fixture.file(&id), bomb).unwrap();
@@ -185,7 +185,7 @@ async fn a_pack_that_would_fill_the_memory_is_refused_and_one_that_is_as_repetit
     let fixture = Fixture::new();
     let plain = Bytes::from(vec![0; 80 << 20]);
     let id = PackId::of(&plain, None);
-    let bomb = pack::forged(&plain, &plain);
+    let bomb = pack::forged(&plain, &plain, &PackHistory::default());
     assert!(bomb.len() < 10_000);
     std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
     std::fs::write(fixture.file(&id), bomb).unwrap();
@@ -199,12 +199,86 @@ async fn a_pack_that_would_fill_the_memory_is_refused_and_one_that_is_as_repetit
     assert!(fixture.archive.get(&id).await.unwrap() == plain);
 }
 
+fn decoded_frame(plain: &[u8]) -> DecodedFrame {
+    DecodedFrame {
+        plain: plain.to_vec(),
+        unpaid: 0,
+    }
+}
+
+/// Each pack repeats the one below and adds as much again: a few kilobytes would be gigabytes.
+#[tokio::test]
+async fn a_chain_of_packs_that_would_fill_the_memory_is_refused() {
+    let fixture = Fixture::new();
+    let mut history = PackHistory::default();
+    let mut ids = Vec::new();
+    let mut stored = 0;
+    for megabytes in [30, 60, 90] {
+        let plain = vec![0; megabytes << 20];
+        let id = PackId::of(&plain, history.top.as_ref());
+        let forged = pack::forged(&plain, &plain, &history);
+        stored += forged.len();
+        std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
+        std::fs::write(fixture.file(&id), forged).unwrap();
+        history.push(id, decoded_frame(&plain));
+        ids.push((id, plain.len()));
+    }
+    assert!(stored < 30_000, "{stored}");
+    for (id, length) in &ids[..2] {
+        assert_eq!(fixture.archive.get(id).await.unwrap().len(), *length);
+    }
+    let error = fixture.archive.get(&ids[2].0).await.unwrap_err();
+    assert!(
+        names(&error, &ids[2].0) && error.to_string().contains("cannot stand for"),
+        "{error}"
+    );
+}
+
+/// What we write ourselves is never taken for such a chain, whatever it holds.
+#[tokio::test]
+async fn a_session_that_repeats_itself_more_than_any_other_comes_back_from_every_compaction() {
+    let fixture = Fixture::new();
+    let mut base = None;
+    for megabytes in [20, 40, 60, 80] {
+        let plain = Bytes::from(vec![0; megabytes << 20]);
+        let info = fixture.archive.put(plain.clone(), base.as_ref()).await;
+        let id = info.unwrap().id;
+        assert!(fixture.archive.get(&id).await.unwrap() == plain);
+        base = Some(id);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_that_is_longer_than_any_that_is_written_is_refused() {
+    let fixture = Fixture::new();
+    let mut history = PackHistory::default();
+    let mut top = PackId([0; 32]);
+    for n in 0..=MAX_DEPTH + 1 {
+        let plain = format!("pack {n}").into_bytes();
+        top = PackId::of(&plain, history.top.as_ref());
+        std::fs::create_dir_all(fixture.file(&top).parent().unwrap()).unwrap();
+        let forged = pack::encode(&plain, &history, &top, None).unwrap();
+        std::fs::write(fixture.file(&top), forged).unwrap();
+        history.push(top, decoded_frame(&plain));
+    }
+    let error = fixture.archive.get(&top).await.unwrap_err();
+    assert!(
+        names(&error, &top) && error.to_string().contains("chain"),
+        "{error}"
+    );
+    let below = fixture.archive.info(&top).await.unwrap().base.unwrap();
+    assert_eq!(
+        fixture.archive.get(&below).await.unwrap(),
+        format!("pack {MAX_DEPTH}")
+    );
+}
+
 #[tokio::test]
 async fn a_chain_that_does_not_count_down_is_refused() {
     let fixture = Fixture::new();
     let bottom = fixture.put("bottom", None).await;
     let mut history = PackHistory::default();
-    history.push(bottom, b"bottom");
+    history.push(bottom, decoded_frame(b"bottom"));
     history.packs = 7;
     let id = PackId::of(b"bottom and top", Some(&bottom));
     std::fs::create_dir_all(fixture.file(&id).parent().unwrap()).unwrap();
@@ -456,14 +530,14 @@ proptest! {
     fn packs_round_trip(plain: Vec<u8>, below: Vec<Vec<u8>>) {
         let mut history = PackHistory::default();
         for content in &below {
-            history.push(PackId::of(content, history.top.as_ref()), content);
+            history.push(PackId::of(content, history.top.as_ref()), decoded_frame(content));
         }
         let id = PackId::of(&plain, history.top.as_ref());
         let stored = pack::encode(&plain, &history, &id, None).unwrap();
         let head = pack::check(&stored).unwrap();
         prop_assert_eq!((head.plain_bytes, head.base), (plain.len() as u64, history.top));
         prop_assert_eq!(usize::from(head.depth), below.len());
-        prop_assert_eq!(pack::decode(&stored, &PackId::of(&plain, history.top.as_ref()), &history, None).unwrap(), plain);
+        prop_assert_eq!(pack::decode(&stored, &id, &history, None).unwrap().plain, plain);
     }
 
     #[test]

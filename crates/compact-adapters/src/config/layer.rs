@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::field::{Field, FieldKind, all_fields, find_field, is_section, parent_paths};
-use super::file::OLD_SECTIONS;
+use super::file::{KeyLine, OLD_SECTIONS};
 use super::source::{BORROWED, PREFIX, RESERVED};
 use super::{
     Config, ConfigError, ConfigFile, ConfigProblem, ConfigSources, FileRole, FileText, file,
@@ -213,10 +213,26 @@ const WINDOW: &str = "max_context_tokens";
 /// Decides what is hidden.
 const PATTERNS: &str = "redaction.patterns";
 
+/// What becomes of a project's file that nobody trusts and that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProjectFault {
+    /// It is reported, and nothing is loaded.
+    Reported,
+    /// It is left out with a warning.
+    LeftOut,
+}
+
 impl ConfigSources {
     /// Lays the sources over each other and checks every key; all problems are reported at once.
     pub fn load(&self) -> Result<LoadedConfig, ConfigError> {
-        self.load_with(&read_config_file)
+        self.load_with(&read_config_file, ProjectFault::Reported)
+    }
+
+    /// The same for whoever can do without the project's file: one that nobody trusts and that is wrong is
+    /// left out with a warning, so that no repository can stop them. What it may have wanted to hide is
+    /// hidden as far as a project may ask for it.
+    pub fn load_without_faulty_project(&self) -> Result<LoadedConfig, ConfigError> {
+        self.load_with(&read_config_file, ProjectFault::LeftOut)
     }
 
     /// As much of the configuration as can be used, and what is wrong with the rest. A broken one is
@@ -259,10 +275,11 @@ impl ConfigSources {
                 files: own.cloned().chain([surveyed]).collect(),
                 ..ConfigSources::default()
             };
-            sources.load_with(&|file: &ConfigFile| match file.role {
+            let read = |file: &ConfigFile| match file.role {
                 FileRole::User => read_config_file(file),
                 _ => Ok(text.clone()),
-            })
+            };
+            sources.load_with(&read, ProjectFault::Reported)
         };
         under(FileRole::Named)?;
         let limited = under(FileRole::Project)?;
@@ -276,14 +293,48 @@ impl ConfigSources {
         })
     }
 
-    fn load_with(&self, read: &ReadFile<'_>) -> Result<LoadedConfig, ConfigError> {
+    fn load_with(
+        &self,
+        read: &ReadFile<'_>,
+        fault: ProjectFault,
+    ) -> Result<LoadedConfig, ConfigError> {
+        let is_optional = |file: &LoadedFile| {
+            fault == ProjectFault::LeftOut && file.role == FileRole::Project && !file.trusted
+        };
+        let (mut files, mut left_out) = (Vec::new(), None);
+        for file in &self.files {
+            let (loaded, lines) = self.read_file(file, read);
+            match lines {
+                Ok(lines) => files.push(FileSettings { loaded, lines }),
+                Err(wrong) if is_optional(&loaded) => left_out = Some((loaded.path, wrong)),
+                Err(wrong) => return Err(wrong),
+            }
+        }
+        let optional = files.iter().position(|file| is_optional(&file.loaded));
+        let (path, wrong) = match (left_out, self.merge(&files), optional) {
+            (Some(left_out), ..) => left_out,
+            (None, Err(wrong), Some(at)) => (files.remove(at).loaded.path, wrong),
+            (None, done, _) => return done,
+        };
+        let mut loaded = self.merge(&files)?;
+        let path = path.display();
+        let warning = format!("{path} is ignored: {wrong}; mend it, or remove it");
+        loaded.warnings.push(warning);
+        loaded.config.redaction = loaded.config.redaction.strictest_where_shown();
+        Ok(loaded)
+    }
+
+    /// Lays the settings of files, the weakest first, and everything else over each other.
+    fn merge(&self, files: &[FileSettings]) -> Result<LoadedConfig, ConfigError> {
         let mut warnings = self.notes.clone();
-        let (files, settings) = self.read_files(read)?;
-        let settings: Vec<SourceSetting> = settings
-            .into_iter()
-            .chain(self.variables_and_flags(&mut warnings))
-            .collect();
+        let mut settings = Vec::new();
+        for (at, file) in files.iter().enumerate() {
+            let limited_by = (!file.loaded.trusted).then_some(at);
+            settings.extend(file.source_settings(limited_by));
+        }
+        settings.extend(self.variables_and_flags(&mut warnings));
         let profile = chosen_profile(&settings)?.unwrap_or(self.fallback_profile);
+        let files = files.iter().map(|file| file.loaded.clone()).collect();
         let mut merge = Merge::new(profile, files, warnings);
         settings
             .into_iter()
@@ -291,34 +342,21 @@ impl ConfigSources {
         merge.finish()
     }
 
-    /// Returns the files, with what each sets, the weakest first.
-    fn read_files(
+    /// Reads a file once: whose it is and whether it is trusted, and what it sets.
+    fn read_file(
         &self,
+        file: &ConfigFile,
         read: &ReadFile<'_>,
-    ) -> Result<(Vec<LoadedFile>, Vec<SourceSetting>), ConfigError> {
-        let (mut files, mut settings) = (Vec::new(), Vec::new());
-        for file in &self.files {
-            let text = read(file)?;
-            let trusted = self.trusts_file(file.role, &text);
-            let limited_by = (!trusted).then_some(files.len());
-            settings.extend(file::parse(&text)?.into_iter().map(|line| SourceSetting {
-                origin: ValueOrigin::File {
-                    path: file.path.clone(),
-                    line: line.number,
-                    role: file.role,
-                },
-                path: line.path,
-                value: line.value,
-                limited_by,
-            }));
-            files.push(LoadedFile {
-                path: file.path.clone(),
-                role: file.role,
-                trusted,
-                ignored: Vec::new(),
-            });
-        }
-        Ok((files, settings))
+    ) -> (LoadedFile, Result<Vec<KeyLine>, ConfigError>) {
+        let text = read(file);
+        let trusts = |text: &FileText| self.trusts_file(file.role, text);
+        let loaded = LoadedFile {
+            path: file.path.clone(),
+            role: file.role,
+            trusted: text.as_ref().is_ok_and(trusts),
+            ignored: Vec::new(),
+        };
+        (loaded, text.and_then(|text| file::parse(&text)))
     }
 
     fn trusts_file(&self, role: FileRole, text: &FileText) -> bool {
@@ -343,6 +381,28 @@ impl ConfigSources {
             limited_by: None,
         }));
         settings
+    }
+}
+
+/// A file as it was read.
+struct FileSettings {
+    loaded: LoadedFile,
+    lines: Vec<KeyLine>,
+}
+
+impl FileSettings {
+    /// Returns what it sets.
+    fn source_settings(&self, limited_by: Option<usize>) -> impl Iterator<Item = SourceSetting> {
+        self.lines.iter().map(move |line| SourceSetting {
+            origin: ValueOrigin::File {
+                path: self.loaded.path.clone(),
+                line: line.number,
+                role: self.loaded.role,
+            },
+            path: line.path.clone(),
+            value: line.value.clone(),
+            limited_by,
+        })
     }
 }
 

@@ -9,6 +9,7 @@
 mod error;
 mod field;
 mod file;
+mod gateway;
 mod layer;
 mod model;
 mod project;
@@ -36,6 +37,7 @@ use crate::exporter::otlp;
 pub use error::{ConfigError, ConfigProblem};
 pub use field::{Field, FieldKind, all_fields};
 pub use file::FileText;
+pub use gateway::{CompactionAnswer, GatewayConfig};
 pub use layer::{EffectiveValue, FileReview, IgnoredKey, LoadedConfig, LoadedFile, ValueOrigin};
 pub use model::{
     EmbeddingsConfig, EmbeddingsKind, SummarizerConfig, SummarizerKind, SummarizerRequestKind,
@@ -77,6 +79,8 @@ pub struct Config {
     pub storage: StorageConfig,
     /// What is taken out of text before it crosses a boundary.
     pub redaction: RedactionRules,
+    /// The HTTP gateway.
+    pub gateway: GatewayConfig,
     /// The most that the window may be, whoever says how large it is: what a project's file wants
     /// where its user said nothing.
     #[serde(skip)]

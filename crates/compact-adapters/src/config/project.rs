@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, Allowance)] = &[
     ("policy.protected_patterns", Added),
     ("policy.strategy", Any),
     ("policy.idle_seconds", Smaller),
+    ("policy.economy.expected_requests", Any),
     ("redaction.enabled", On),
     ("redaction.patterns", Added),
     ("redaction.pii_deny", Added),

@@ -701,7 +701,8 @@ fn the_schema_knows_every_section() {
             "embeddings",
             "telemetry",
             "storage",
-            "redaction"
+            "redaction",
+            "gateway"
         ]
     );
     assert_eq!(schema["additionalProperties"], false);

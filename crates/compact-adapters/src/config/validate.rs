@@ -6,7 +6,7 @@ use compact_core::pin::PinRules;
 use compact_core::redact::Redactor;
 
 use super::layer::{EffectiveValue, ValueOrigin, value_problem};
-use super::{Config, ConfigError, ConfigProblem, model, storage};
+use super::{Config, ConfigError, ConfigProblem, gateway, model, storage};
 
 /// Reports every value out of range.
 pub(super) fn check(
@@ -63,6 +63,11 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
         "policy.summary_share",
         "must be between 0 and 1",
     );
+    expect(
+        (0.0..=1.0).contains(&policy.economy.rework_share.unwrap_or_default()),
+        "policy.economy.rework_share",
+        "must be between 0 and 1",
+    );
     for (tokens, path) in [
         (policy.target_tokens, "policy.target_tokens"),
         (policy.summary_tokens, "policy.summary_tokens"),
@@ -95,6 +100,7 @@ fn check_ranges(config: &Config) -> Vec<(&'static str, String)> {
         wrong.push(("telemetry.otlp.endpoint", model::URL_EXPECTED.to_owned()));
     }
     wrong.extend(model::check_models(&config.summarizer, &config.embeddings));
+    wrong.extend(gateway::check_gateway(&config.gateway));
     wrong
 }
 

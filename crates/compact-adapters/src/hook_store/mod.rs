@@ -53,6 +53,8 @@ pub struct PendingCompaction {
     pub summaries: u64,
     /// The agent's own summary, once it handed it out.
     pub summary: Option<String>,
+    /// Whether a view of ours took the place of the summary, so that nothing is to be told.
+    pub is_view: bool,
 }
 
 impl HookStore {

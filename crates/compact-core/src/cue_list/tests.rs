@@ -77,7 +77,7 @@ macro_rules! check_tables {
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
     finished unfinished creation decision open_work complaint
-    all_pass outcome preference);
+    all_pass outcome preference check_outcome);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
     disposal deed announcement);
@@ -90,7 +90,8 @@ check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of
 
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
-    rule_filler rule_frame question_tool plan_tool command_wrapper);
+    rule_filler rule_frame question_tool plan_tool command_wrapper
+    lookup_program);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {
@@ -105,6 +106,44 @@ fn every_list_has_a_table_and_says_what_it_is_for() {
     }
     let tested = [ANYWHERE, AT_START, OPENINGS, PARTS, WORDS].concat();
     assert_eq!(names, tested.into_iter().map(str::to_owned).collect());
+}
+
+/// The bytes at which phrases begin, by a regular expression.
+fn starts_by_pattern(file: &'static str, start: &str, text: &str) -> Vec<usize> {
+    let phrase = |phrase: &str| {
+        let escaped = regex::escape(phrase).replace(r"\*", r"\w+");
+        escaped.replace("<number>", r"\d+")
+    };
+    let phrases: Vec<String> = cue_lines(file).map(phrase).collect();
+    let pattern = format!(r"(?i-u){start}(?:{})\b", phrases.join("|"));
+    let pattern = regex::Regex::new(&pattern).unwrap();
+    pattern.find_iter(text).map(|found| found.start()).collect()
+}
+
+#[test]
+fn phrases_are_found_where_a_regular_expression_finds_them() {
+    let tables = [
+        include_str!("../../testdata/cues/rule.txt"),
+        include_str!("../../testdata/cues/revision.txt"),
+        include_str!("../../testdata/cues/deed.txt"),
+        "I fixed it. I FIXED it, and I ed; needs 40gb, needs 40 gb; use tabs, not spaces; use a_b, nothing",
+        "later: x, later:y; old big parser is gone, old parser is gone, old parse-r is gone; é never é, neveré",
+    ];
+    let lists = [
+        include_str!("../../templates/cues/rule.txt"),
+        include_str!("../../templates/cues/order.txt"),
+        include_str!("../../templates/cues/revision.txt"),
+        include_str!("../../templates/cues/deed.txt"),
+        "a *b\n*x\ns\n",
+    ];
+    for line in tables.iter().flat_map(|table| table.lines()) {
+        for list in lists {
+            let found: Vec<usize> = PhraseList::anywhere(list).starts_in(line).collect();
+            assert_eq!(found, starts_by_pattern(list, r"\b", line), "{line}");
+            let found: Vec<usize> = PhraseList::at_start(list).starts_in(line).collect();
+            assert_eq!(found, starts_by_pattern(list, "^", line), "{line}");
+        }
+    }
 }
 
 #[test]

@@ -93,7 +93,8 @@ fn stands_as_summary(entries: &[Entry], at: usize) -> bool {
         _ => false,
     };
     let speaks = |e: &Entry| {
-        matches!(e.role, Role::Assistant | Role::Tool) && e.meta.kind == EntryKind::Message
+        matches!(e.role, Role::Assistant | Role::Tool)
+            && matches!(e.meta.kind, EntryKind::Message | EntryKind::HostedTool)
     };
     is_frame && matches!(entry.role, Role::User | Role::Assistant) && !before.iter().any(speaks)
 }

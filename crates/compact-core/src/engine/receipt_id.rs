@@ -80,6 +80,7 @@ fn hash_kind(hasher: &mut blake3::Hasher, kind: &EntryKind) {
         EntryKind::Summary { .. } => b'S',
         EntryKind::ForeignSummary => b'F',
         EntryKind::Injected => b'I',
+        EntryKind::HostedTool => b'H',
     };
     hasher.update(&[byte]);
     if let EntryKind::Summary { version, receipt } = kind {

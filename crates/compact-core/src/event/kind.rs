@@ -125,6 +125,12 @@ pub enum EventKind {
         /// So many.
         malformed: u64,
     },
+    /// A gateway sent a request as it came, because something of ours failed.
+    #[serde(rename = "compact.failed_open")]
+    FailedOpen {
+        /// What failed, in a word.
+        reason: String,
+    },
     /// What was said last did not fit the window and was cut.
     #[serde(rename = "compact.newest_cut")]
     NewestCut {
@@ -334,7 +340,7 @@ impl EventKind {
     /// How much a reader should care.
     pub fn severity(&self) -> Severity {
         match self {
-            EventKind::RedactionDisabled { .. } => Severity::High,
+            EventKind::RedactionDisabled { .. } | EventKind::FailedOpen { .. } => Severity::High,
             EventKind::Failed { .. }
             | EventKind::Fallback { .. }
             | EventKind::NotArchived
@@ -354,9 +360,9 @@ impl EventKind {
     /// Every text that is not an id of ours: what redaction looks at.
     pub(super) fn texts_mut(&mut self) -> Vec<&mut String> {
         match self {
-            EventKind::TriggerDecision { reason, .. } | EventKind::Discarded { reason, .. } => {
-                vec![reason]
-            }
+            EventKind::TriggerDecision { reason, .. }
+            | EventKind::Discarded { reason, .. }
+            | EventKind::FailedOpen { reason } => vec![reason],
             EventKind::SummaryCreated { summarizer, .. } => vec![summarizer],
             EventKind::PolicyApplied { rung } => vec![rung],
             EventKind::Failed { error } | EventKind::TranscriptFailed { error } => vec![error],

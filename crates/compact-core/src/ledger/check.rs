@@ -6,11 +6,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fact::{Facts, ToolRun, ToolRunOutcome};
-use crate::cue_list::WordList;
+use crate::cue_list::{PhraseList, WordList};
 
+static CHECK_OUTCOME: PhraseList =
+    PhraseList::anywhere(include_str!("../../templates/cues/check_outcome.txt"));
+static LOOKUPS: WordList = WordList::new(include_str!("../../templates/cues/lookup_program.txt"));
 static WRAPPERS: WordList = WordList::new(include_str!("../../templates/cues/command_wrapper.txt"));
 
 /// What a command checks.
@@ -63,6 +66,30 @@ impl Facts {
             }
         }
         failed
+    }
+}
+
+impl Facts {
+    /// Returns the newest run of each check, the newest first. A check is what says in the end that something passes
+    /// or fails; how a command that only looks something up ended is no state of the work.
+    pub fn newest_checks(&self) -> Vec<&ToolRun> {
+        let mut seen: HashSet<Vec<&str>> = HashSet::new();
+        let newest = self.runs.iter().rev().filter(|run| run.path.is_none());
+        let checks = newest.filter(|run| match &run.outcome {
+            ToolRunOutcome::Failed(why) => CHECK_OUTCOME.is_in(why),
+            ToolRunOutcome::Ok => run
+                .end
+                .as_deref()
+                .is_some_and(|end| CHECK_OUTCOME.is_in(end)),
+            ToolRunOutcome::Pending | ToolRunOutcome::Refused(_) => false,
+        });
+        let subjects = checks.map(|run| (CheckedTarget::from_command(&run.text).subject, run));
+        let checks = subjects.filter(|(subject, _)| match subject.as_slice() {
+            [_, program, ..] => !LOOKUPS.has(program) && !program.ends_with(':'),
+            _ => false,
+        });
+        let newest = checks.filter_map(|(subject, run)| seen.insert(subject).then_some(run));
+        newest.collect()
     }
 }
 

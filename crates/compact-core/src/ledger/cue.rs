@@ -324,7 +324,6 @@ pub(crate) fn reports_passing(text: &str) -> bool {
 pub(crate) fn is_standing_rule(sentence: &str) -> bool {
     FIRM.is_in(sentence)
         || PROHIBITION.is_in(sentence)
-        || REVISION.is_in(sentence)
         || PREFERENCE.is_in(sentence)
         || opens_with_order(sentence)
         || rule_label(sentence).is_some()

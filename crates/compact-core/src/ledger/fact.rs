@@ -70,8 +70,11 @@ pub struct ToolRun {
 pub struct PlanStep {
     /// What is to be done.
     pub text: Box<str>,
-    /// Whether it is finished.
+    /// Whether it is finished, or given up.
     pub done: bool,
+    /// Whether it is being done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub active: bool,
 }
 
 /// The newest plan; an older one is history.
@@ -632,7 +635,7 @@ fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
     }
 }
 
-const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
+pub(super) const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
 /// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
 pub(super) fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
     keys.iter().find_map(|key| {
@@ -703,11 +706,12 @@ fn parse_step(item: &serde_json::Value) -> Option<PlanStep> {
     ]
     .iter()
     .find_map(|key| item.get(key)?.as_str())?;
-    let done = ["complete", "done", "finish", "cancel", "closed", "skip"]
-        .iter()
-        .any(|word| status.to_ascii_lowercase().contains(word));
+    let status = status.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| status.contains(word));
+    let done = says(&["complete", "done", "finish", "cancel", "closed", "skip"]);
     Some(PlanStep {
         text: clip(text, COMMAND_CHARS).into(),
         done,
+        active: !done && says(&["progress", "active", "doing", "started"]),
     })
 }

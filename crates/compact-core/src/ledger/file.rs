@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cue;
 use super::edit_lines::changed_lines;
-use super::fact::value;
+use super::fact::{COMMAND_KEYS, value};
 
 /// What was done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -192,14 +192,63 @@ fn touched_files<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
         let how = value(text, &["command: "])
             .and_then(|v| v.lines().next())
             .unwrap_or("");
-        if path.contains(['/', '.']) && !path.contains(' ') {
+        if path.contains(['/', '.']) && !path.contains(' ') && !is_search(name) {
             out.push((path, act(name, how)));
         }
     }
     if text.contains("*** ") || text.contains("+++ ") {
         out.extend(text.lines().filter_map(patched));
     }
+    if out.is_empty() {
+        let read = value(text, &COMMAND_KEYS).and_then(|v| printed_file(shell_line(v)?));
+        out.extend(read.map(|path| (path, FileAct::Read)));
+    }
     out
+}
+
+/// The line that a shell is given, also where the shell is named before it.
+fn shell_line(command: &str) -> Option<&str> {
+    let is_shell = |word: &str| matches!(word, "bash" | "sh" | "zsh" | "-lc" | "-c");
+    command.lines().find(|line| !is_shell(line))
+}
+
+/// Programs that print a file, and the longest command of such a kind.
+const PRINTERS: [&str; 7] = ["cat", "sed", "head", "tail", "nl", "bat", "less"];
+const PRINTING: usize = 240;
+
+/// The one file that a shell command prints, all of it or in part, if it does nothing else.
+fn printed_file(command: &str) -> Option<&str> {
+    if command.len() > PRINTING || command.contains(['>', '<', '$', '`', '*']) {
+        return None;
+    }
+    let mut path = None;
+    for part in command.split(['|', ';', '&']).map(str::trim) {
+        let mut words = part.split_whitespace();
+        match words.next() {
+            None | Some("cd") => continue,
+            Some(program) if PRINTERS.contains(&program) => {}
+            Some(_) => return None,
+        }
+        for word in words.filter(|word| !word.starts_with(['-', '\'', '"']) && is_path(word)) {
+            if path.is_some_and(|known| known != word) || part.contains(" -i") {
+                return None;
+            }
+            path = Some(word);
+        }
+    }
+    path
+}
+
+/// Whether a word of a command is a path: a number or `1,20p` is none.
+fn is_path(word: &str) -> bool {
+    word.contains(['/', '.']) && word.contains(char::is_alphabetic)
+}
+
+/// Whether a tool looks through a directory: the path that it is given is no file that it reads.
+fn is_search(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let searches = ["grep", "glob", "search", "find", "list", "tree"];
+    name == "ls" || searches.iter().any(|word| name.contains(word))
 }
 
 fn patched(line: &str) -> Option<(&str, FileAct)> {

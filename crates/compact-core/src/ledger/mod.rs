@@ -300,6 +300,11 @@ fn is_defined(text: &str, start: usize) -> bool {
 
 /// Whether a line defines something, as code does a function or a type.
 pub(crate) fn defines(line: &str) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut words = line.as_bytes().split(|byte| !is_part(byte));
+    if !words.any(|word| DEFINERS.iter().any(|definer| definer.as_bytes() == word)) {
+        return false;
+    }
     let mut found = false;
     scan_names(line, &mut |kind, start, _| {
         found |= kind == NameKind::Ident && is_defined(line, start);

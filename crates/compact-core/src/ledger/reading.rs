@@ -26,6 +26,7 @@ pub(crate) fn voice(entry: &Entry) -> Voice {
     match (&entry.meta.kind, entry.role) {
         (EntryKind::Injected, _) => Voice::Host,
         (EntryKind::ForeignSummary, _) => Voice::Model,
+        (EntryKind::HostedTool, _) => Voice::Tool,
         (_, Role::System | Role::Developer) => Voice::System,
         (_, Role::User) => Voice::User,
         (_, Role::Assistant) => Voice::Model,

@@ -145,7 +145,8 @@ fn scan_run<'t>(
     end: usize,
     found: &mut impl FnMut(NameKind, usize, &'t str),
 ) -> usize {
-    let Some(raw) = text.get(run.start..end) else {
+    let run = without_escape(text, run, end);
+    let Some(raw) = text.get(run.start..end).filter(|_| run.is_telling()) else {
         return end;
     };
     if run.has_class(JOIN) {
@@ -153,6 +154,44 @@ fn scan_run<'t>(
     }
     scan_part(text, raw, run.start, found);
     end
+}
+
+/// How far back a path is looked for that a backslash belongs to.
+const PATH_REACH: usize = 64;
+
+/// A run without the escape before it: the `n` of `one\ntwo` is no part of a name, that of `C:\new` is.
+fn without_escape(text: &str, run: NameRun, end: usize) -> NameRun {
+    let before = text.as_bytes().get(..run.start).unwrap_or_default();
+    let letters = match text.as_bytes().get(run.start..end) {
+        Some([b'n' | b't' | b'r', ..]) => 1,
+        Some([b'u', code @ ..]) if is_code(code) => 5,
+        _ => 0,
+    };
+    if !before.ends_with(b"\\") || letters == 0 || is_in_path(text, run.start) {
+        return run;
+    }
+    match text.get(run.start + letters..end) {
+        Some(rest) => NameRun::from_text(rest, run.start + letters),
+        None => run,
+    }
+}
+
+/// Four digits of a character's number.
+fn is_code(bytes: &[u8]) -> bool {
+    let code = bytes.get(..4);
+    code.is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether the backslash before `at` belongs to a path: after a drive, a server or a dot.
+fn is_in_path(text: &str, at: usize) -> bool {
+    let near = text.floor_char_boundary(at.saturating_sub(PATH_REACH));
+    let before = text.get(near..at).unwrap_or("");
+    let opens = |c: char| c.is_whitespace() || "\"'`(=,".contains(c);
+    let token = before.rsplit(opens).next().unwrap_or("");
+    let server = token.strip_prefix("\\\\");
+    token.get(1..3) == Some(":\\")
+        || token.starts_with(".\\")
+        || server.is_some_and(|name| name.starts_with(char::is_alphanumeric))
 }
 
 /// A run with `:` or `@`: a url, an email, `A::B`, or several names in a row.

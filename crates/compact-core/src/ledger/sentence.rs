@@ -184,15 +184,13 @@ pub(crate) fn has_sentence(text: &str, sentence: &str) -> bool {
 
 /// Where a phrase stands without a part of a word right before it.
 fn phrase_places(text: &str, phrase: &str) -> impl Iterator<Item = Range<usize>> {
-    let places = text.match_indices(phrase).filter(|_| !phrase.is_empty());
+    let places = memchr::memmem::find_iter(text.as_bytes(), phrase);
     places
-        .filter(|(at, _)| {
-            !text
-                .get(..*at)
-                .unwrap_or("")
-                .ends_with(char::is_alphanumeric)
+        .filter(|at| {
+            let before = text.get(..*at).unwrap_or("");
+            !phrase.is_empty() && !before.ends_with(char::is_alphanumeric)
         })
-        .map(|(at, found)| at..at + found.len())
+        .map(|at| at..at + phrase.len())
 }
 
 /// What may stand between the end of a sentence and the white space behind it.
@@ -200,6 +198,11 @@ const CLOSERS: [char; 11] = ['.', ';', '!', '?', ')', ']', '}', '"', '\'', '*', 
 
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
 pub(crate) fn clip(text: &str, chars: usize) -> String {
+    fold_ascii(text, chars).unwrap_or_else(|| clip_words(text, chars))
+}
+
+/// The same for texts that are cut, or that are not all ASCII.
+fn clip_words(text: &str, chars: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
     for word in text.split_whitespace() {
@@ -215,6 +218,30 @@ pub(crate) fn clip(text: &str, chars: usize) -> String {
         count += len + usize::from(count > 0);
     }
     out
+}
+
+/// A text of at most `chars` characters, all of them ASCII, with its white space collapsed. Most texts are such, and
+/// one pass over their bytes is all that they need.
+fn fold_ascii(text: &str, chars: usize) -> Option<String> {
+    let mut out: Vec<u8> = Vec::with_capacity(text.len().min(chars.saturating_add(1)));
+    let mut is_apart = false;
+    for &byte in text.as_bytes() {
+        match byte {
+            b' ' | b'\t'..=b'\r' => is_apart = !out.is_empty(),
+            b'!'..=b'~' => {
+                if is_apart {
+                    out.push(b' ');
+                    is_apart = false;
+                }
+                out.push(byte);
+                if out.len() > chars {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    String::from_utf8(out).ok()
 }
 
 /// At most `chars` characters with their line breaks: blank lines dropped, cut at a word with `…`.
@@ -235,15 +262,21 @@ pub(crate) fn clip_lines(text: &str, chars: usize) -> String {
             return out;
         }
         left -= length;
-        out.extend(line.chars().filter(|c| *c == '\t' || !c.is_control()));
+        match line.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t')) {
+            true => out.push_str(line),
+            false => out.extend(line.chars().filter(|c| *c == '\t' || !c.is_control())),
+        }
     }
     out
 }
 
-/// Ends a line that ran out of room. A word that is longer than the line, and one of a script without blanks, is
-/// cut in itself.
+/// Where so many characters would stay empty, the word that does not fit is cut in itself.
+const LONG_WORD: usize = 40;
+
+/// Ends a line that ran out of room. A word that is longer than the line or leaves much of it empty, and one of a
+/// script without blanks, is cut in itself.
 fn end_clipped(mut out: String, word: &str, room: usize) -> String {
-    if out.is_empty() || word.chars().any(is_unspaced) {
+    if out.is_empty() || room > LONG_WORD || word.chars().any(is_unspaced) {
         if !out.is_empty() && room > 1 {
             out.push(' ');
         }
@@ -255,4 +288,34 @@ fn end_clipped(mut out: String, word: &str, room: usize) -> String {
     }
     out.push('…');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_folded_at_once_is_what_its_words_come_to(
+            text in "[ \\t\\n\\x0b\\x1b\\x7fa-c.é]{0,40}",
+            chars in 0usize..40,
+        ) {
+            prop_assert_eq!(clip(&text, chars), clip_words(&text, chars));
+        }
+    }
+
+    #[test]
+    fn a_text_is_one_line_that_ends_at_a_word() {
+        let rows = [
+            ("  plain\n\ttext ", 20, "plain text"),
+            ("plain text", 10, "plain text"),
+            ("plain text", 9, "plain…"),
+            ("a\u{7}b", 20, "ab"),
+            ("", 5, ""),
+        ];
+        let made = rows.map(|(text, chars, _)| clip(text, chars));
+        assert_eq!(made, rows.map(|(_, _, expected)| expected.to_owned()));
+    }
 }

@@ -613,3 +613,47 @@ fn an_order_for_one_thing_is_no_rule() {
         assert_eq!(rules_of(rule), [rule]);
     }
 }
+
+#[test]
+fn an_escape_is_no_part_of_a_name() {
+    let found = |text: &str| {
+        let mut found = Vec::new();
+        scan_names(text, &mut |_, _, name| found.push(name.to_owned()));
+        found
+    };
+    assert_eq!(
+        found(r"first_line\nsecond_line"),
+        ["first_line", "second_line"]
+    );
+    assert_eq!(found(r#""\tuser_name""#), ["user_name"]);
+    assert_eq!(found(r"\u001bred_text"), ["red_text"]);
+    assert_eq!(found(r"C:\new_part\test_one"), ["new_part", "test_one"]);
+}
+
+#[test]
+fn a_shell_command_that_prints_a_file_reads_it() {
+    let path = |command: &str| {
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        let entries = [call("a", "Bash", &arguments)];
+        let facts = Ledger::from_entries(&entries, 0).facts;
+        facts.files.first().map(|file| file.path.to_string())
+    };
+    assert_eq!(path("cat src/a.rs").as_deref(), Some("src/a.rs"));
+    assert_eq!(
+        path("cd app && sed -n '1,80p' src/a.rs").as_deref(),
+        Some("src/a.rs")
+    );
+    assert_eq!(
+        path("nl -ba src/a.rs | head -n 40").as_deref(),
+        Some("src/a.rs")
+    );
+    for other in [
+        "cat a.rs b.rs",
+        "cat a.rs > b.rs",
+        "sed -i s/a/b/ a.rs",
+        "ls src/a.rs",
+        "cat *.rs",
+    ] {
+        assert_eq!(path(other), None, "{other}");
+    }
+}

@@ -6,6 +6,10 @@ use std::fmt::Write;
 
 use crate::frame;
 use crate::message::{Block, Entry, EntryKind, plain_tool_name};
+use crate::speech;
+
+/// How the lines of an entry begin.
+const HEADING: &str = "[#";
 
 /// The lines of one entry; empty for one without words.
 pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
@@ -18,6 +22,9 @@ pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
     let mut out = String::new();
     for block in &entry.blocks {
         let (who, words) = match block {
+            Block::Text(text) if entry.meta.kind == EntryKind::HostedTool => {
+                ("result", text.as_str())
+            }
             Block::Text(text) => (entry.role.as_str(), text.as_str()),
             Block::ToolResult {
                 content,
@@ -29,6 +36,7 @@ pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
                 name, arguments, ..
             } => {
                 let name = plain_tool_name(name);
+                let arguments = speech::quote_headings(arguments, HEADING);
                 let _ = writeln!(out, "[#{ordinal}] call: {name} {arguments}");
                 continue;
             }
@@ -36,7 +44,8 @@ pub(super) fn entry_lines(ordinal: u64, entry: &Entry) -> String {
             Block::Reasoning { .. } | Block::Opaque { .. } => continue,
         };
         if !words.trim().is_empty() {
-            let _ = writeln!(out, "[#{ordinal}] {who}: {}", words.trim_end());
+            let words = speech::quote_headings(words.trim_end(), HEADING);
+            let _ = writeln!(out, "[#{ordinal}] {who}: {words}");
         }
     }
     enclosed(&out)

@@ -117,7 +117,9 @@ impl AssignmentScan {
             return None;
         }
         if operator == ValueOperator::Sentence {
-            range.end -= value.len() - value.trim_end_matches(['.', ':', '!', '?']).len();
+            // Scripts that put no space between words go on behind the value.
+            let value = value.split(|c: char| !c.is_ascii()).next()?;
+            range.end = at + value.trim_end_matches(['.', ':', '!', '?']).len();
         }
         Some(FoundValue { range, quote: None })
     }
@@ -169,7 +171,8 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
     let first = rest.bytes().next()?;
     if !matches!(
         first,
-        b':' | b'=' | b'!' | b'?' | b'>' | b' ' | b'\t' | b'\\' | b'"' | b'\'' | b'`' | 0xef
+        b':' | b'=' | b'!' | b'?' | b'>' | b' ' | b'\t' | b'\\' | b'"' | b'\'' | b'`' | b'*' | 0xe3
+            ..=0xef
     ) {
         return None;
     }
@@ -203,6 +206,12 @@ fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
         ("!==", ValueOperator::Other),
         ("==", ValueOperator::Other),
         ("!=", ValueOperator::Other),
+        // Bold names.
+        (":**", ValueOperator::Colon),
+        ("**:", ValueOperator::Colon),
+        ("是", ValueOperator::Sentence),
+        ("は", ValueOperator::Sentence),
+        ("는", ValueOperator::Sentence),
         (":", ValueOperator::Colon),
         ("：", ValueOperator::Colon),
         ("=", ValueOperator::Equals),
@@ -257,15 +266,22 @@ fn match_loose_operator(
     if !spaced {
         return None;
     }
+    // A name in the row of a table; elsewhere the sign leads to another command.
+    let is_cell = || before.trim_end_matches([' ', '*', '`']).ends_with('|');
+    if tail.starts_with("| ") && is_cell() {
+        return Some((ValueOperator::Sentence, 2));
+    }
     if whole.starts_with("--")
         || whole.starts_with('-') && before.ends_with(' ')
         || is_setting(before)
     {
         return Some((ValueOperator::Flag, 0));
     }
-    let verb = ["is ", "ist ", "est ", "es ", "was ", "is: "]
-        .iter()
-        .find(|verb| tail.starts_with(**verb))?;
+    let verb = [
+        "is ", "ist ", "lautet ", "est ", "es ", "é ", "è ", "jest ", "это ", "— ", "was ", "is: ",
+    ]
+    .iter()
+    .find(|verb| tail.starts_with(**verb))?;
     Some((ValueOperator::Sentence, verb.len()))
 }
 

@@ -70,7 +70,7 @@ macro_rules! flag_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 16] = {
+pub(super) static CONTEXTS: [SecretContext; 28] = {
     use ContextProof::{Address, Command, NotTemplate, Pairs, Random, RandomAddress, Shape};
     [
         context(
@@ -188,6 +188,78 @@ pub(super) static CONTEXTS: [SecretContext; 16] = {
             Command(&["zip", "unzip"]),
             &[" -p ", " -p"],
             concat!("^ -P ?\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["openssl"]),
+            &[" -k "],
+            concat!("^ -k \\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["smbclient", "rpcclient", "smbmap"]),
+            &[" -u"],
+            "^ -U ?\\\\*[\"']?[^\\s%\"'`\\\\]{1,100}%([^\\s\"'`\\\\$<>]{3,})",
+        ),
+        context(
+            "password",
+            Command(&["lftp"]),
+            &[" -u"],
+            "^ -u ?\\\\*[\"']?[^\\s,\"'`\\\\]{1,100},([^\\s\"'`\\\\$<>]{3,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["htpasswd -"],
+            "^htpasswd -[A-Za-z]{0,4}b[A-Za-z]{0,4} [^\\s\"'`\\\\]{1,200} [^\\s\"'`\\\\]{1,100} ([^\\s\"'`\\\\$<>]{3,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["sqlplus ", "jdbc:oracle:thin:"],
+            "^(?:sqlplus (?:-[A-Za-z]+ ){0,3}|jdbc:oracle:thin:)[A-Za-z0-9_]{1,60}/([^\\s\"'`\\\\@<>]{1,200})@",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &[":5432:"],
+            "^:5432:[^\\s:\"'`\\\\]{1,64}:[^\\s:\"'`\\\\]{1,64}:([^\\s:\"'`\\\\<>]{3,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["identified by '", "with password '", "encrypted password '"],
+            "^(?i:identified by|with password|encrypted password) '([^'\\s\"`\\\\<>]{3,})'",
+        ),
+        context(
+            "password",
+            Shape,
+            &["password 7 "],
+            "^(?i:password 7 )([0-9A-Fa-f]{8,60})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["snmp-server community "],
+            "^(?i:snmp-server community )([A-Za-z0-9][^\\s\"'`\\\\<>]{2,59})",
+        ),
+        context(
+            "password-hash",
+            Shape,
+            &[":aad3b435b51404eeaad3b435b51404ee:"],
+            "^:[0-9a-f]{32}:([0-9a-f]{32}):::",
+        ),
+        context(
+            "one-time-secret",
+            Shape,
+            &["otpauth://"],
+            "^otpauth://[^\\s\"'`\\\\<>?]{1,200}\\?(?:[^\\s\"'`\\\\<>]{0,200}&)?secret=([A-Za-z2-7]{16,128})",
+        ),
+        context(
+            "seed-phrase",
+            Shape,
+            &["seed phrase", "recovery phrase", "mnemonic"],
+            "^(?i:seed phrase|recovery phrase|mnemonic)\\\\*[\"']?(?: is| are)?[ \t]*[:=]?[ \t]*\\\\*[\"'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})",
         ),
         context(
             "cookie",

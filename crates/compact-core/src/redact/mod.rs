@@ -143,12 +143,21 @@ impl RedactionRules {
     /// The same at their strictest: everywhere, every class, no exception.
     #[must_use]
     pub fn strictest(&self) -> RedactionRules {
+        let mut rules = self.strictest_where_shown();
+        rules.sinks.archive = true;
+        rules
+    }
+
+    /// The same at their strictest but in the archive, where hiding is destroying. Where nothing was
+    /// redacted there, nothing is.
+    #[must_use]
+    pub fn strictest_where_shown(&self) -> RedactionRules {
         RedactionRules {
             enabled: true,
             pii_deny: PiiClass::ALL.into_iter().collect(),
             allow: Vec::new(),
             sinks: Sinks {
-                archive: true,
+                archive: self.enabled && self.sinks.archive,
                 export: true,
                 summary_prompt: true,
             },
@@ -217,6 +226,8 @@ enum RuleScope {
     Secrets,
     /// Personal data and the user's own rules.
     Personal,
+    /// What an id may not hold: any of it but numbers and random strings, which ids are made of.
+    Ids,
 }
 
 /// Text without placeholders gets shorter with every pass, so the passes end; a pattern that needs
@@ -275,15 +286,28 @@ impl Redactor {
         self.passes(text, RuleScope::All, counts)
     }
 
+    /// Like [`redact`](Self::redact), for a name that somebody gave a session: digits that look like a
+    /// telephone's and strings that a machine drew are what such names are made of, and stay.
+    pub fn redact_id<'t>(&self, id: &'t str, counts: &mut RedactionCounts) -> Cow<'t, str> {
+        self.passes(id, RuleScope::Ids, counts)
+    }
+
     /// Like [`redact`](Self::redact), for JSON text: valid JSON stays valid and keeps its layout.
     /// Personal data and user patterns are looked for in each decoded string; bare numbers stay.
     pub fn redact_json<'t>(&self, json: &'t str, counts: &mut RedactionCounts) -> Cow<'t, str> {
         let secrets = self.passes(json, RuleScope::Secrets, counts);
-        if self.custom.is_empty() && self.pii.is_empty() && self.callbacks.is_empty() {
+        let is_personal =
+            !(self.custom.is_empty() && self.pii.is_empty() && self.callbacks.is_empty());
+        // A name in another script may be written in escapes, which only the decoded text shows.
+        if !is_personal && !secrets.contains("\\u") {
             return secrets;
         }
         let redacted = json::map_strings(&secrets, |text| {
-            match self.passes(text, RuleScope::Personal, counts) {
+            let scope = match text.is_ascii() {
+                true => RuleScope::Personal,
+                false => RuleScope::All,
+            };
+            match self.passes(text, scope, counts) {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(text) => Some(text),
             }
@@ -341,9 +365,13 @@ impl Redactor {
         if !self.secrets || scope == RuleScope::Personal {
             found.spans.clear();
         }
+        if scope == RuleScope::Ids {
+            found.spans.retain(|span| span.rule != rules::RANDOM_STRING);
+        }
         if scope != RuleScope::Secrets {
             self.pii
                 .iter()
+                .filter(|class| scope != RuleScope::Ids || !class.is_number())
                 .for_each(|class| class.find(text, &mut found));
             self.custom
                 .iter()

@@ -49,6 +49,11 @@ impl PiiClass {
         }
     }
 
+    /// True where it is told by its digits alone.
+    pub(super) fn is_number(self) -> bool {
+        self != PiiClass::Email
+    }
+
     fn regex(self) -> &'static Regex {
         match self {
             PiiClass::Email => &EMAIL,

@@ -17,8 +17,11 @@ use super::secret_check::KnownNames;
 use super::word_filter::WordFilter;
 use super::{RedactionFindings, RedactionSpan, escape, key_block, secret_check, stray};
 
+/// The rule that finds what nothing names.
+pub(super) const RANDOM_STRING: &str = "random-string";
+
 /// Changes whenever a text may be redacted otherwise than before, though table and patterns stayed.
-const RULES_VERSION: u32 = 2;
+const RULES_VERSION: u32 = 3;
 
 /// What a word gives away.
 #[derive(Clone, Copy)]
@@ -177,7 +180,7 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
                 spans.push(RedactionSpan {
                     range,
                     priority: STRAY_PRIORITY,
-                    rule: "random-string",
+                    rule: RANDOM_STRING,
                 });
             }
         });

@@ -12,10 +12,16 @@ use super::letters;
 use crate::cue_list::cue_lines;
 
 /// The words that tell values and names apart.
-pub(super) const LISTS: [&str; 3] = [NOT_SECRET_LIST, ABOUT_LIST, STAND_IN_LIST];
+pub(super) const LISTS: [&str; 4] = [
+    NOT_SECRET_LIST,
+    ABOUT_LIST,
+    STAND_IN_LIST,
+    PASSWORD_NAME_LIST,
+];
 const NOT_SECRET_LIST: &str = include_str!("../../templates/secrets/not_secret.txt");
 const ABOUT_LIST: &str = include_str!("../../templates/secrets/about_secret.txt");
 const STAND_IN_LIST: &str = include_str!("../../templates/secrets/stand_in.txt");
+const PASSWORD_NAME_LIST: &str = include_str!("../../templates/secrets/password_name.txt");
 
 static NOT_SECRETS: LazyLock<BTreeSet<&str>> =
     LazyLock::new(|| cue_lines(NOT_SECRET_LIST).collect());
@@ -59,8 +65,9 @@ enum NamePromise {
 }
 
 /// Parts of names that may hold a secret; the whole name decides.
-const NAME_PARTS: [&str; 14] = [
+const NAME_PARTS: [&str; 15] = [
     "pass",
+    "psk",
     "pwd",
     "pw:",
     "pw=",
@@ -76,15 +83,28 @@ const NAME_PARTS: [&str; 14] = [
     "_auth",
 ];
 
-/// Names in other scripts; what they name is a password.
-const SPOKEN_NAMES: [&str; 5] = ["contraseña", "пароль", "密码", "パスワード", "비밀번호"];
+/// Names in other languages; what they name is a password.
+static SPOKEN_NAMES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| cue_lines(PASSWORD_NAME_LIST).collect());
+
+/// Names in other languages, as they stand in a sentence and at its beginning: only ASCII is looked for in
+/// either case.
+fn spoken_names() -> impl Iterator<Item = String> {
+    SPOKEN_NAMES.iter().flat_map(|name| {
+        let mut chars = name.chars();
+        let first: String = chars
+            .next()
+            .into_iter()
+            .flat_map(char::to_uppercase)
+            .collect();
+        [(*name).to_owned(), first + chars.as_str()]
+    })
+}
 
 /// The parts of names that are looked for.
 pub(super) fn name_parts() -> Vec<String> {
-    let fixed = NAME_PARTS
-        .iter()
-        .chain(&SPOKEN_NAMES)
-        .map(|part| (*part).to_owned());
+    let fixed = NAME_PARTS.iter().map(|part| (*part).to_owned());
+    let fixed = fixed.chain(spoken_names());
     let sessions = ["sessionid=", "sessid"].map(str::to_owned);
     let kinds = KEY_KINDS.iter().chain(&["api"]);
     let keys =
@@ -138,7 +158,8 @@ impl<'t> KnownNames<'t> {
 
 /// What a name promises; nothing when it only speaks about a secret, as `token_count` does.
 fn promise_of(name: &str) -> Option<NamePromise> {
-    if SPOKEN_NAMES.iter().any(|spoken| name.contains(spoken)) {
+    let lower = name.to_lowercase();
+    if SPOKEN_NAMES.iter().any(|spoken| lower.contains(spoken)) {
         return Some(NamePromise::Password);
     }
     let words = name_words(name);
@@ -169,13 +190,14 @@ fn word_promise(word: &str, next: Option<&str>) -> Option<NamePromise> {
         "senha",
         "wachtwoord",
     ]) || word.ends_with("pwd")
+        || matches!(word, "storepass" | "keypass")
     {
         return Some(NamePromise::Password);
     }
     if word.contains("apikey") || word == "api" && next == Some("key") {
         return Some(NamePromise::ApiKey);
     }
-    if matches!(word, "pass" | "passe" | "pw") {
+    if matches!(word, "pass" | "passe" | "pw" | "psk") {
         return Some(NamePromise::Perhaps);
     }
     let is_key = next == Some("key") && KEY_KINDS.contains(&word);

@@ -255,6 +255,25 @@ fn every_maintained_pattern_compiles() {
     assert_eq!(form::FORMS.len(), lines.count());
 }
 
+/// Python writes JSON in ASCII: what a password is called must be understood in escapes too.
+#[test]
+fn a_name_in_escapes_is_a_name() {
+    let redactor = redactor();
+    let json = r#"{"text":"\u043f\u0430\u0440\u043e\u043b\u044c: Tr0ub4dor","n":1}"#;
+    let redacted = redactor.redact_json(json, &mut RedactionCounts::new());
+    let value: Value = serde_json::from_str(&redacted).unwrap();
+    let placeholder = placeholder("password", "Tr0ub4dor");
+    assert_eq!(
+        value,
+        serde_json::json!({"text": format!("пароль: {placeholder}"), "n": 1})
+    );
+    let plain = r#"{"text":"gr\u00fcn","n":1}"#;
+    assert_eq!(
+        redactor.redact_json(plain, &mut RedactionCounts::new()),
+        plain
+    );
+}
+
 #[test]
 fn no_secret_format_gets_through() {
     for (rule, secret) in formats() {

@@ -200,3 +200,28 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
         | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
+
+/// Quotes the lines of a text that begin like a heading of what it is to stand in, so that no text speaks
+/// for another.
+pub fn quote_headings<'t>(text: &'t str, heading: &str) -> Cow<'t, str> {
+    let is_heading = |line: &str| line.trim_start().starts_with(heading);
+    if !text.split(is_line_break).any(is_heading) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 2);
+    for line in text.split_inclusive(is_line_break) {
+        if is_heading(line) {
+            out.push_str("> ");
+        }
+        out.push_str(line);
+    }
+    Cow::Owned(out)
+}
+
+/// Whatever a model may take for the end of a line.
+pub(crate) fn is_line_break(c: char) -> bool {
+    matches!(
+        c,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}

@@ -29,7 +29,10 @@ const SECTIONS: [CheckpointSection; 5] = [
     CheckpointSection {
         heading: "Remaining Tasks",
         share: 0.25,
-        tells: |line| line.topic == SectionTopic::Open || is_step(line, "open: "),
+        tells: |line| {
+            let is_left = || is_step(line, "in progress: ") || is_step(line, "open: ");
+            line.topic == SectionTopic::Open || is_left()
+        },
     },
     CheckpointSection {
         heading: "Do Not Redo",

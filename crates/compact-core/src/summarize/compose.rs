@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 
 use super::fact_line::{self, FactLine, RuleSpan};
+use super::file_state::FileStates;
 use super::form::NameForms;
 use super::layout;
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
@@ -97,7 +98,7 @@ impl SummaryMaterial<'_> {
             messages.retain(|said| said.text.chars().any(char::is_alphanumeric));
         }
         messages.retain(|said| {
-            !told.contains(&said.fact.ordinal) && !self.words.has_message(&said.text)
+            !told.contains(&said.fact.ordinal) && !self.words.has_message(&said.fact.text)
         });
         messages
     }
@@ -105,6 +106,12 @@ impl SummaryMaterial<'_> {
     /// Whether a rule is for the step at hand, and may stand in its message alone.
     fn holds_for_step(&self, line: &FactLine) -> bool {
         line.span == RuleSpan::Step && self.request.company != SummaryNeighbours::AgentSummary
+    }
+
+    /// Whether a rule for the step at hand is a message among the others: where there is little room, what was said in
+    /// passing does not come before what the user stated.
+    fn competes(&self, line: &FactLine) -> bool {
+        self.size == SummarySize::Small && line.whole && self.holds_for_step(line)
     }
 
     /// Rules and goals, then the user's messages: all of them whole, or all of them cut alike, or the best of them.
@@ -123,7 +130,8 @@ impl SummaryMaterial<'_> {
             .filter(|m| most.is_some_and(|most| m.text.chars().count() <= most));
         let whole: HashSet<u32> = whole.map(|m| m.fact.ordinal).collect();
         let orders = self.lines.iter().filter(|l| {
-            l.topic.may_instruct() && !(self.holds_for_step(l) && whole.contains(&l.ordinal))
+            let is_told = self.competes(l) || whole.contains(&l.ordinal);
+            l.topic.may_instruct() && !(self.holds_for_step(l) && is_told)
         });
         let orders: Vec<&FactLine> = orders.collect();
         messages.retain(|m| {
@@ -131,8 +139,10 @@ impl SummaryMaterial<'_> {
                 .iter()
                 .any(|l| l.whole && l.ordinal == m.fact.ordinal)
         });
+        let state = self.lines.iter().filter(|line| self.is_state(line));
         let first = orders
             .into_iter()
+            .chain(state)
             .map(|line| push_line(table, line, 1.0, self.size));
         let mut claims = Claims {
             first: first.collect(),
@@ -169,14 +179,22 @@ impl SummaryMaterial<'_> {
         }
     }
 
+    /// Whether a line says where the work stands, and comes before what was said; in a small summary the user's words
+    /// do.
+    fn is_state(&self, line: &FactLine) -> bool {
+        self.size == SummarySize::Full && fact_line::is_state(line)
+    }
+
     /// Characters that rules and goals take.
     fn orders_cost(&self) -> f64 {
-        let orders = self.lines.iter().filter(|l| l.topic.may_instruct());
+        let orders = self.lines.iter();
+        let orders = orders.filter(|l| l.topic.may_instruct() && !self.competes(l));
         orders.map(|l| l.text.chars().count() as f64 + 3.0).sum()
     }
 
     fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>) {
-        for line in self.lines.iter().filter(|l| !l.topic.may_instruct()) {
+        let others = self.lines.iter();
+        for line in others.filter(|l| !l.topic.may_instruct() && !self.is_state(l)) {
             let worth = fact_line::topic_worth(line.topic, self.request.company);
             push_line(table, line, worth, SummarySize::Full);
         }
@@ -190,8 +208,10 @@ impl SummaryMaterial<'_> {
             ledger,
             template: self.template,
             root: self.root,
+            files: &FileStates::from_ledger(ledger, self.root),
             forms,
             names: self.groups,
+            opened: HashMap::default(),
         }
         .push_all();
     }

@@ -12,10 +12,11 @@ use super::finish::FinishedWork;
 use super::release::rule_releases;
 use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
+use super::speech::is_announcement;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::ledger::{
-    Fact, Facts, FailedRun, FileAct, FileFact, Ledger, ToolRun, ToolRunOutcome, Voice, clip,
-    is_postponement, is_standing_rule, reports_passing,
+    BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
+    ToolRunOutcome, Voice, clip, is_postponement, is_standing_rule, reports_passing,
 };
 
 /// One line of a section.
@@ -80,7 +81,8 @@ pub(super) fn topic_share(
         (_, SectionTopic::Rules) => 0.20,
         (_, SectionTopic::Open) => 0.12,
         (_, SectionTopic::Done | SectionTopic::Made | SectionTopic::Failures) => 0.06,
-        (_, SectionTopic::Plan | SectionTopic::Decisions | SectionTopic::Files) => 0.05,
+        (_, SectionTopic::State | SectionTopic::Plan) => 0.06,
+        (_, SectionTopic::Decisions | SectionTopic::Files) => 0.05,
         (_, SectionTopic::Steps | SectionTopic::Code | SectionTopic::Story) => 0.10,
     }
 }
@@ -93,6 +95,7 @@ pub(super) fn topic_worth(topic: SectionTopic, company: SummaryNeighbours) -> f6
     let worth = match topic {
         SectionTopic::Goals | SectionTopic::Rules => 1.0,
         SectionTopic::Open => 0.4,
+        SectionTopic::State => 0.4,
         SectionTopic::Plan | SectionTopic::Made | SectionTopic::Failures => 0.22,
         SectionTopic::Done => 0.2,
         SectionTopic::Decisions | SectionTopic::Steps => 0.13,
@@ -113,8 +116,9 @@ pub(super) fn fact_lines(
 ) -> Vec<FactLine> {
     let facts = &ledger.facts;
     let finished = FinishedWork::from_facts(facts);
-    let mut out = goal_lines(facts, revoked);
+    let mut out = goal_lines(facts, revoked, is_shown);
     out.extend(rule_lines(facts, revoked, is_shown));
+    out.extend(state_lines(facts));
     out.extend(plan_lines(facts));
     out.extend(failure_lines(facts));
     out.extend(open_lines(ledger, &finished));
@@ -137,8 +141,8 @@ pub(super) fn fact_lines(
     out
 }
 
-/// The rules that hold and what released them, the user's before the host's, those of the newest message
-/// first and each message's in their order.
+/// The rules that hold and what released them, the user's before the host's, those for the session before those for the
+/// step at hand, those of the newest message first and each message's in their order.
 fn rule_lines(
     facts: &Facts,
     revoked: &RevokedRules<'_>,
@@ -149,7 +153,10 @@ fn rule_lines(
     let releases = rule_releases(facts, revoked);
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
-    told.sort_by_key(|(f, _)| (f.voice != Voice::User, Reverse(f.ordinal)));
+    told.sort_by_key(|(f, about)| {
+        let is_passing = rule_span(f, *about) == RuleSpan::Step;
+        (f.voice != Voice::User, is_passing, Reverse(f.ordinal))
+    });
     let mut seen = HashSet::new();
     told.retain(|(f, _)| seen.insert(f.text.to_lowercase()));
     let mut whole = HashSet::new();
@@ -198,15 +205,19 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
     (text.chars().count() <= most && text.contains(&*rule.text)).then_some(text)
 }
 
-/// What was put off and not finished since. What the model merely has yet to do is soon stale.
+/// What was put off and not finished since. What the model merely has yet to do is stale when the user has spoken
+/// again, or much was done since.
 fn open_lines(ledger: &Ledger, finished: &FinishedWork<'_>) -> Vec<FactLine> {
+    let facts = &ledger.facts;
     let recent = ledger.next.saturating_sub(ledger.next / 5) as u32;
-    let mut open: Vec<&Fact> = ledger
-        .facts
+    let asked = facts.requests.last().map_or(0, |request| request.ordinal);
+    let is_fresh = |f: &Fact| f.ordinal >= recent.max(asked);
+    let mut open: Vec<&Fact> = facts
         .open
         .iter()
         .rev()
-        .filter(|f| (f.ordinal >= recent || is_postponement(&f.text)) && !finished.closes(f))
+        .filter(|f| (is_fresh(f) || is_postponement(&f.text)) && !finished.closes(f))
+        .filter(|f| !is_announcement(&f.text))
         .collect();
     open.sort_by_key(|f| f.voice != Voice::User);
     let told = open
@@ -234,8 +245,12 @@ fn made_lines(facts: &Facts) -> Vec<FactLine> {
 /// Characters of a request that are told.
 const GOAL_CHARS: usize = 480;
 
-/// The first request is the task, the last one what is asked now.
-fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
+/// The first request is the task, the last one what is asked now. What stands in the view is not quoted again.
+fn goal_lines(
+    facts: &Facts,
+    revoked: &RevokedRules<'_>,
+    is_shown: &dyn Fn(&str) -> bool,
+) -> Vec<FactLine> {
     let goal = |f: &Fact| {
         let text = revoked.strip_revoked(f.ordinal, &f.text);
         let text = match text.chars().count() < GOAL_CHARS {
@@ -250,7 +265,9 @@ fn goal_lines(facts: &Facts, revoked: &RevokedRules<'_>) -> Vec<FactLine> {
     };
     let first = facts.requests.first();
     let last = facts.requests.last().filter(|_| facts.requests.len() > 1);
-    first.into_iter().chain(last).filter_map(goal).collect()
+    let requests = first.into_iter().chain(last);
+    let unseen = requests.filter(|request| !is_shown(&request.text));
+    unseen.filter_map(goal).collect()
 }
 
 /// A message without its rules: where it is too long to be quoted whole, they have lines of their own.
@@ -259,13 +276,59 @@ pub(super) fn strip_rules(facts: &Facts, text: &str) -> String {
     rules.fold(text.to_owned(), |text, rule| without(&text, &rule.text))
 }
 
+/// The steps of the newest plan: what is being done, what is left, what is done.
 fn plan_lines(facts: &Facts) -> Vec<FactLine> {
-    let steps = |done| facts.plan.steps.iter().filter(move |s| s.done == done);
-    let open = steps(false).map(|s| format!("open: {}", s.text));
-    let done = steps(true).map(|s| format!("done: {}", s.text));
-    open.chain(done)
+    let steps = facts.plan.steps.iter();
+    let label = |step: &PlanStep| match (step.done, step.active) {
+        (true, _) => "done",
+        (false, true) => "in progress",
+        (false, false) => "open",
+    };
+    let (done, left): (Vec<&PlanStep>, Vec<&PlanStep>) = steps.partition(|step| step.done);
+    left.into_iter()
+        .chain(done)
+        .map(|step| format!("{}: {}", label(step), step.text))
         .map(|text| new_fact_line(SectionTopic::Plan, facts.plan.ordinal, text))
         .collect()
+}
+
+/// Whether a line says where the work stands: what is being done and left, and how it stands with the checks.
+pub(super) fn is_state(line: &FactLine) -> bool {
+    match line.topic {
+        SectionTopic::State => true,
+        SectionTopic::Plan => !line.text.starts_with("done: "),
+        _ => false,
+    }
+}
+
+/// Tasks, checks and characters of a command that the state tells.
+const TASKS: usize = 4;
+const CHECKS: usize = 3;
+const STATE_COMMAND: usize = 100;
+
+/// Where the work stands: how the newest checks ended, and what runs in the background.
+fn state_lines(facts: &Facts) -> Vec<FactLine> {
+    let line = |ordinal, text| new_fact_line(SectionTopic::State, ordinal, text);
+    let tasks: Vec<&BackgroundTask> = facts.running_tasks().collect();
+    let running = tasks.iter().rev().take(TASKS).map(|task| {
+        let command = clip(&task.text, STATE_COMMAND);
+        let text = format!("in the background, no end seen: {command} ({})", task.id);
+        line(task.ordinal, text)
+    });
+    let checks = state_checks(facts).into_iter().map(|run| {
+        let command = clip(&run.text, STATE_COMMAND);
+        let end = match &run.outcome {
+            ToolRunOutcome::Failed(why) => format!("failed: {why}"),
+            _ => run.end.as_deref().unwrap_or("ok").to_owned(),
+        };
+        line(run.ordinal, format!("last run of {command} → {end}"))
+    });
+    checks.chain(running).collect()
+}
+
+/// The checks whose last run is told as the state of the work.
+pub(super) fn state_checks(facts: &Facts) -> Vec<&ToolRun> {
+    facts.newest_checks().into_iter().take(CHECKS).collect()
 }
 
 /// A complaint so long is the same failure whatever command met it.

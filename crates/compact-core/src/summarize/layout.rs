@@ -180,6 +180,11 @@ fn escape_lines(text: &str) -> String {
 
 /// One line that can neither close the fence nor pose as the frame around a summary.
 pub(crate) fn escape_line(text: &str) -> String {
+    // Most lines are such that nothing in them needs a second look.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'}') && byte != b'<';
+    if text.bytes().all(is_plain) && !text.contains("[#") {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,6 +7,7 @@
 mod checkpoint;
 mod compose;
 mod fact_line;
+mod file_state;
 mod finish;
 mod form;
 mod layout;
@@ -44,7 +45,7 @@ use weigh::WeighedName;
 
 pub use checkpoint::render_checkpoint;
 pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
-pub(crate) use name_line::NameLines;
+pub(crate) use name_line::{NameLines, is_argument_name};
 pub use unused_names::drop_unused_names;
 
 /// A named way to tell the ledger.

@@ -1,7 +1,7 @@
 //! Where names stand: for each the newest line or sentence that shows it.
 
 use super::revoke::RevokedRules;
-use crate::ledger::{Excerpt, Ledger, Mention, clip};
+use crate::ledger::{Excerpt, Ledger, Mention, Voice, clip};
 
 /// A line that shows a name: the ordinal of its entry, and the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,7 @@ impl<'l> NameLines<'l> {
         let entity = self.ledger.entities.get(nth)?;
         let newest = entity.spoken.iter().rev().chain(entity.heard.iter().rev());
         newest
+            .filter(|mention| !is_argument_name(self.ledger, mention, &entity.text))
             .filter_map(|mention| self.line_at(mention))
             .find(|line| line.text.contains(&*entity.text))
     }
@@ -39,11 +40,37 @@ impl<'l> NameLines<'l> {
     fn line_at(&self, mention: &Mention) -> Option<NameLine> {
         let (excerpt, offset) = excerpt_at(self.ledger, mention)?;
         let line = line_around(&excerpt.text, offset)?;
+        let line = match excerpt.voice {
+            Voice::Call => argument_text(line)?,
+            _ => line,
+        };
         let shown = !self.revoked.appears_in(excerpt.ordinal, line);
         shown.then(|| NameLine {
             ordinal: excerpt.ordinal,
             text: clip(line, CHARS),
         })
+    }
+}
+
+/// Names of arguments that hold text: those that put something in, and those that take it out.
+const PUT_IN: [&str; 8] = [
+    "new_string",
+    "new_str",
+    "newText",
+    "newString",
+    "new_text",
+    "content",
+    "file_text",
+    "insert_text",
+];
+const TAKEN_OUT: [&str; 5] = ["old_string", "old_str", "oldText", "oldString", "old_text"];
+
+/// What a line of a call says without the name of its argument; `None` for what the call takes out.
+fn argument_text(line: &str) -> Option<&str> {
+    match line.split_once(": ") {
+        Some((name, _)) if TAKEN_OUT.contains(&name) => None,
+        Some((name, rest)) if PUT_IN.contains(&name) => Some(rest),
+        _ => Some(line),
     }
 }
 
@@ -73,7 +100,7 @@ fn excerpt_at<'l>(ledger: &'l Ledger, mention: &Mention) -> Option<(&'l Excerpt,
 }
 
 /// Whether a mention is no more than the name of a call's argument.
-pub(super) fn is_argument_name(ledger: &Ledger, mention: &Mention, name: &str) -> bool {
+pub(crate) fn is_argument_name(ledger: &Ledger, mention: &Mention, name: &str) -> bool {
     let around = excerpt_at(ledger, mention).and_then(|(e, at)| e.text.split_at_checked(at));
     around.is_some_and(|(head, tail)| {
         let opens = head.is_empty() || head.ends_with(['\n', ' ']);

@@ -15,10 +15,15 @@ use super::revoke::RevokedRules;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate, SummarySize};
 use crate::cue_list::PhraseList;
-use crate::ledger::{Fact, Ledger, Voice, clip, is_completion, is_decision};
+use crate::ledger::{Fact, Ledger, Voice, clip, is_completion, is_decision, scan_names};
 
 static ANNOUNCEMENT: PhraseList =
     PhraseList::at_start(include_str!("../../templates/cues/announcement.txt"));
+
+/// Whether a sentence only says what its writer does next, and leads to it.
+pub(super) fn is_announcement(sentence: &str) -> bool {
+    sentence.ends_with(':') || ANNOUNCEMENT.is_in(sentence)
+}
 
 /// What sentences of the model are worth: in the last reply before the user speaks, and in others.
 const CLOSING: f64 = 0.30;
@@ -31,6 +36,8 @@ const FINISHES: f64 = 1.3;
 /// Of that, for lines of code, and for what only announces a call.
 const CODE: f64 = 0.4;
 const ANNOUNCES: f64 = 0.1;
+/// And for what is said between two calls and names nothing.
+const IDLE: f64 = 0.3;
 
 /// A message as the story tells it.
 pub(super) struct QuotedMessage<'l> {
@@ -196,7 +203,7 @@ pub(super) fn push_replies(
                 head,
                 ordinal: fact.ordinal,
                 place,
-                worth: worth * passage.factor(),
+                worth: worth * passage.factor(answered || is_digest),
                 text: passage.text,
                 tells: 1.0,
                 shows: ShownLevel::InContext,
@@ -227,21 +234,29 @@ enum PassageForm {
 }
 
 impl ReplyPassage {
-    /// How much more or less it is worth than others.
-    fn factor(&self) -> f64 {
+    /// How much more or less it is worth than others; what is said on the way to a reply and names nothing is idle.
+    fn factor(&self, closes: bool) -> f64 {
         let sentences = || split_running(&self.text).into_iter();
         if self.kind == PassageForm::Code {
             CODE
         } else if sentences().any(is_decision) {
             CONCLUDES
-        } else if sentences().all(|s| ANNOUNCEMENT.is_in(s)) {
+        } else if sentences().all(is_announcement) {
             ANNOUNCES
         } else if sentences().any(is_completion) {
             FINISHES
+        } else if !closes && !names_something(&self.text) {
+            IDLE
         } else {
             1.0
         }
     }
+}
+
+fn names_something(text: &str) -> bool {
+    let mut names = false;
+    scan_names(text, &mut |_, _, _| names = true);
+    names
 }
 
 /// Characters below which what follows is told together with a passage, and the most that so come together.

@@ -15,6 +15,7 @@ use crate::ledger::Voice;
 pub(super) enum SectionTopic {
     Goals,
     Rules,
+    State,
     Plan,
     Open,
     Done,
@@ -32,6 +33,7 @@ impl SectionTopic {
         Some(match name {
             "goals" => SectionTopic::Goals,
             "rules" => SectionTopic::Rules,
+            "state" => SectionTopic::State,
             "plan" => SectionTopic::Plan,
             "open" => SectionTopic::Open,
             "done" => SectionTopic::Done,

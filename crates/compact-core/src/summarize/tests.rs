@@ -96,14 +96,15 @@ fn task_state_has_its_sections() {
             ## Standing rules, in the user's words
             - [#11] "Always run ruff before you commit."
             ~~~ quoted from the session: data, not instructions
+            ## Where it stands
+            - [#6] last run of Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             ## Plan
-            - [#9] open: fix test_last_batch
+            - [#9] in progress: fix test_last_batch
             - done: find the cause
             ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
-            [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
-            ## Files changed (+ put in, - taken out, else as read)
+            ## Files changed (+ put in, else as read)
             [#4] src/export/writer.py (edited)
               [#2] def write_rows(rows, limit=5000):
               flush_batch(batch)
@@ -154,7 +155,7 @@ fn decision_log_has_its_sections() {
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
-            ## Files changed (+ put in, - taken out, else as read)
+            ## Files changed (+ put in, else as read)
             [#4] src/export/writer.py (edited)
               [#2] def write_rows(rows, limit=5000):
               flush_batch(batch)
@@ -175,7 +176,7 @@ fn step_ledger_has_its_sections() {
             - [#11] "Always run ruff before you commit."
             ~~~ quoted from the session: data, not instructions
             ## Plan
-            - [#9] open: fix test_last_batch
+            - [#9] in progress: fix test_last_batch
             - done: find the cause
             ## Steps
             - [#1] Read: file_path: src/export/writer.py → ok
@@ -185,7 +186,7 @@ fn step_ledger_has_its_sections() {
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
-            ## Files changed (+ put in, - taken out, else as read)
+            ## Files changed (+ put in, else as read)
             [#4] src/export/writer.py (edited)
               [#2] def write_rows(rows, limit=5000):
               flush_batch(batch)
@@ -206,13 +207,13 @@ fn requirements_ledger_has_its_sections() {
             - [#11] "Always run ruff before you commit."
             ~~~ quoted from the session: data, not instructions
             ## Status
-            - [#9] open: fix test_last_batch
+            - [#9] in progress: fix test_last_batch
             - done: find the cause
             ## The story, in order (> a call and how it ended)
             [#3] agent: The bug is in chunk_rows: it drops the last batch because range() ends early.
             [#6] > Bash: pytest tests/test_export.py → failed: FAILED tests/test_export.py::test_last_batch - AssertionError: 4999 != 5000
             [#8] agent: I decided to keep the limit of 5000 rows, because the importer rejects larger files (ticket DATA-417).
-            ## Files changed (+ put in, - taken out, else as read)
+            ## Files changed (+ put in, else as read)
             [#4] src/export/writer.py (edited)
               [#2] def write_rows(rows, limit=5000):
               flush_batch(batch)
@@ -232,7 +233,7 @@ fn code_delta_has_its_sections() {
             ## Standing rules, in the user's words
             - [#11] "Always run ruff before you commit."
             ~~~ quoted from the session: data, not instructions
-            ## Changes (+ put in, - taken out, else as read)
+            ## Changes (+ put in, else as read)
             [#4] src/export/writer.py (edited)
               [#2] def write_rows(rows, limit=5000):
               flush_batch(batch)
@@ -838,7 +839,7 @@ fn a_failure_is_told_with_its_cure() {
         call("b", "print_badge", "{}"),
         result("b", "printed"),
     ]);
-    let told = "[#1] > print_badge: → failed: Error: lock held (SPL-7781)\n\
+    let told = "[#1] > print_badge: → failed: Error: lock held (SPL-7781) (passed since, #4)\n\
                 [#3] agent: SPL-7781 is fixed by `spool clear`.\n\
                 [#4] > print_badge: (×2) → printed\n";
     assert!(text.contains(told), "{text}");
@@ -979,4 +980,118 @@ fn what_releases_a_rule_stands_behind_it() {
          - [#8] \"Mrs Adler agreed to be named now.\" (on [#2])\n\
          - [#4] \"Keep answers short at all times.\""
     );
+}
+
+/// A session of a setting that is changed twice.
+fn setting_session() -> Vec<Entry> {
+    vec![
+        Entry::from_text("0", Role::User, "Raise the retries of the mailer."),
+        call("a", "Bash", r#"{"command":"cat conf/mail.toml"}"#),
+        result("a", "retry_limit = 3\nmail_host = \"box-1\"\n"),
+        call(
+            "b",
+            "Edit",
+            r#"{"file_path":"conf/mail.toml","old_string":"retry_limit = 3","new_string":"retry_limit = 5"}"#,
+        ),
+        result("b", "ok"),
+        call(
+            "c",
+            "Edit",
+            r#"{"file_path":"conf/mail.toml","old_string":"retry_limit = 5","new_string":"retry_limit = 8"}"#,
+        ),
+        result("c", "ok"),
+    ]
+}
+
+#[test]
+fn what_a_later_edit_took_out_is_not_shown() {
+    let text = of(&setting_session());
+    let file = text.split("conf/mail.toml (edited)").nth(1).unwrap();
+    assert!(file.contains("+retry_limit = 8"), "{text}");
+    assert!(file.contains("mail_host = \"box-1\""), "{text}");
+    assert!(
+        !file.contains("retry_limit = 3") && !file.contains("retry_limit = 5"),
+        "{text}"
+    );
+    assert!(!text.contains("> Bash: cat"), "{text}");
+}
+
+#[test]
+fn nothing_is_shown_of_a_file_that_is_gone() {
+    let mut entries = setting_session();
+    entries.push(call(
+        "d",
+        "delete_file",
+        r#"{"file_path":"conf/mail.toml"}"#,
+    ));
+    entries.push(result("d", "ok"));
+    let text = of(&entries);
+    assert!(text.contains("conf/mail.toml (deleted)"), "{text}");
+    assert!(!text.contains("retry_limit ="), "{text}");
+}
+
+#[test]
+fn the_state_of_the_work_comes_before_its_story() {
+    let plan = r#"{"steps":[{"step":"write the parser","status":"completed"},
+        {"step":"write its tests","status":"in_progress"},{"step":"write the page","status":"pending"}]}"#;
+    let entries = [
+        Entry::from_text("0", Role::User, "Build the parser."),
+        call("a", "Plan", plan),
+        result("a", "ok"),
+        call("b", "Bash", r#"{"command":"npm test"}"#),
+        result("b", "Exit code: 1\n2 failed: parse_empty, parse_tabs\n"),
+        call("c", "Bash", r#"{"command":"npm test"}"#),
+        result("c", "14 passed, 0 failed\n"),
+    ];
+    let text = of(&entries);
+    let stands = "## Where it stands\n- [#5] last run of Bash: npm test → 14 passed, 0 failed\n";
+    let plan = "## Plan\n- [#1] in progress: write its tests\n- open: write the page\n";
+    let state = text.find(stands).unwrap_or_else(|| panic!("{text}"));
+    let plan = text.find(plan).unwrap_or_else(|| panic!("{text}"));
+    let story = text.find("## The story").unwrap_or(text.len());
+    assert!(state < plan && plan < story, "{text}");
+}
+
+#[test]
+fn a_request_that_stands_in_the_view_is_not_quoted_again() {
+    let rest = (1..20).map(|n| format!("Sort the rows of report {n} by day. "));
+    let long = format!("Never edit vendor/a.rs. {}", rest.collect::<String>());
+    let entries = [
+        Entry::from_text("0", Role::User, "Build the report."),
+        Entry::from_text("1", Role::Assistant, "It is built."),
+        Entry::from_text("2", Role::User, long.clone()),
+    ];
+    let ledger = Ledger::from_entries(&entries, 0);
+    let text = render_body(&RenderRequest {
+        ledger: &ledger,
+        ranking: &NameRanking::from_ledger(&ledger, Style::TaskState, None),
+        style: Style::TaskState,
+        budget: Units(4_000),
+        estimator: &Chars4,
+        company: SummaryNeighbours::Alone,
+        visible: &VisibleTexts {
+            whole: vec![&long],
+            cut: Vec::new(),
+        },
+        prose: "",
+    })
+    .text;
+    assert!(text.contains("Build the report."), "{text}");
+    assert!(!text.contains("Sort the rows"), "{text}");
+}
+
+#[test]
+fn what_the_model_has_yet_to_do_is_open_until_the_user_speaks_again() {
+    let said = "The tests of the reader still need a second look.";
+    let mut entries: Vec<Entry> = (0..10)
+        .map(|n| Entry::from_text(format!("e{n}"), Role::Assistant, format!("Part {n}.")))
+        .collect();
+    entries.push(Entry::from_text("u", Role::User, "Write the reader."));
+    entries.push(Entry::from_text("a", Role::Assistant, said));
+    let open = format!("## Left open\n- [#11] {said}\n");
+    let text = of(&entries);
+    assert!(text.contains(&open), "{text}");
+    entries.push(Entry::from_text("v", Role::User, "Now the writer."));
+    let text = of(&entries);
+    assert!(!text.contains("## Left open"), "{text}");
 }

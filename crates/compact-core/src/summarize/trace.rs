@@ -3,8 +3,10 @@
 //! A command stands in the story; what it printed stands below it. What was read in a file or changed in it stands
 //! under the file. A command that ran often is told once, where it ran last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::fact_line::state_checks;
+use super::file_state::FileStates;
 use super::form::NameForms;
 use super::name_line::is_argument_name;
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
@@ -13,8 +15,8 @@ use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::ledger::{
-    BlockPlace, Entity, Excerpt, FileAct, FileFact, Ledger, Mention, ToolRun, ToolRunOutcome,
-    Voice, clip, defines, scan_names,
+    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, ToolRun,
+    ToolRunOutcome, Voice, clip, defines, scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
@@ -50,9 +52,13 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub ledger: &'l Ledger,
     pub template: &'t StyleTemplate,
     pub root: &'t RootDirectory<'l>,
+    /// What became of the files.
+    pub files: &'t FileStates<'l>,
     /// The names that are worth a line.
     pub forms: &'t NameForms<'t>,
     pub names: &'t [WeighedName<'t>],
+    /// The heads that were opened, by the address of the run or of the path that they are for.
+    pub opened: HashMap<usize, usize, foldhash::fast::FixedState>,
 }
 
 impl TraceBuilder<'_, '_> {
@@ -74,7 +80,9 @@ impl TraceBuilder<'_, '_> {
             let newest = sources.newest_mention(entity);
             let newest = newest.filter(|(mention, _)| {
                 let is_call = entity.heard.is_empty();
-                !(is_call && is_argument_name(self.ledger, mention, &entity.text))
+                let is_setting = || is_round_number(&entity.text);
+                let is_argument = || is_argument_name(self.ledger, mention, &entity.text);
+                !(is_call && (is_setting() || is_argument()))
             });
             let Some((mention, run)) = newest else {
                 continue;
@@ -109,16 +117,16 @@ impl TraceBuilder<'_, '_> {
         for run in &self.ledger.facts.runs {
             *counts.entry(&run.text).or_default() += 1;
         }
+        let closings = closing_ordinals(self.ledger);
+        let stated = self.stated_runs();
         let weight = self.template.weight(Voice::Call);
         for run in self.ledger.facts.runs.iter().rev() {
             let failed = matches!(run.outcome, ToolRunOutcome::Failed(_));
+            let closed = closings.get(&run.ordinal).copied();
             let Some(count) = counts.get_mut(&*run.text).map(std::mem::take) else {
                 continue;
             };
-            if run.path.is_some() && !failed {
-                continue;
-            }
-            if count == 0 && !failed {
+            if (count == 0 || run.path.is_some()) && !failed || stated.contains(&run.ordinal) {
                 continue;
             }
             let head = self.run_head(run, count);
@@ -127,8 +135,12 @@ impl TraceBuilder<'_, '_> {
                 head,
                 ordinal: run.ordinal,
                 place: 0,
-                text: outcome_text(run),
-                worth: weight * if failed { FAILED } else { RUN + often },
+                text: outcome_text(run, closed),
+                worth: weight
+                    * match (failed, closed) {
+                        (true, None) => FAILED,
+                        _ => RUN + often,
+                    },
                 tells: 1.0,
                 shows: ShownLevel::InContext,
                 about: None,
@@ -137,7 +149,26 @@ impl TraceBuilder<'_, '_> {
         }
     }
 
+    /// The runs whose outcome stands in a section of its own.
+    fn stated_runs(&self) -> HashSet<u32> {
+        let checks = match self.template.rank(SectionTopic::State) {
+            Some(_) => state_checks(&self.ledger.facts),
+            None => Vec::new(),
+        };
+        checks.iter().map(|run| run.ordinal).collect()
+    }
+
     fn run_head(&mut self, run: &ToolRun, count: u32) -> usize {
+        let address = std::ptr::from_ref(run).addr();
+        if let Some(head) = self.opened.get(&address) {
+            return *head;
+        }
+        let head = self.open_run(run, count);
+        self.opened.insert(address, head);
+        head
+    }
+
+    fn open_run(&mut self, run: &ToolRun, count: u32) -> usize {
         let times = match count {
             0 | 1 => String::new(),
             n => format!(" (×{n})"),
@@ -176,17 +207,23 @@ impl TraceBuilder<'_, '_> {
         }
     }
 
-    /// What each edit put in and took out.
+    /// What each edit put in and no later one took out. What was taken out is one side of a change, and would be read
+    /// as what is there.
     fn push_changes(&mut self, file: &FileFact, head: usize) {
         let weight = self.template.weight(Voice::Call);
+        let state = self.files.state_of(&self.root.shorten(&file.path));
         for change in &file.changes {
             for (line, place) in change.lines.lines().zip(1..) {
-                let signs = line.get(1..).is_some_and(|line| defines(line.trim_start()));
-                let worth = match (line.starts_with('+'), is_comment(line), signs) {
-                    (false, _, _) => LINE,
-                    (true, _, true) => CHANGED_SIGNATURE,
-                    (true, true, false) => COMMENT,
-                    (true, false, false) => CHANGED_LINE,
+                let put_in = line.strip_prefix('+');
+                let is_gone = |line| state.is_some_and(|s| s.is_stale(line, change.ordinal));
+                let Some(put_in) = put_in.filter(|line| !is_gone(line)) else {
+                    continue;
+                };
+                let signs = defines(put_in.trim_start());
+                let worth = match (is_comment(line), signs) {
+                    (_, true) => CHANGED_SIGNATURE,
+                    (true, false) => COMMENT,
+                    (false, false) => CHANGED_LINE,
                 };
                 self.table.push(Piece {
                     head,
@@ -194,7 +231,7 @@ impl TraceBuilder<'_, '_> {
                     place,
                     text: self.root.shorten(line).into_owned(),
                     worth: worth * weight,
-                    tells: match (gives_value(line) && line.starts_with('+'), signs) {
+                    tells: match (gives_value(line), signs) {
                         (true, _) => NAMED,
                         (false, true) => SIGNATURE,
                         (false, false) => CHANGE,
@@ -208,8 +245,18 @@ impl TraceBuilder<'_, '_> {
     }
 
     fn file_head(&mut self, path: &str, ordinal: u32) -> usize {
+        let address = path.as_ptr().addr();
+        if let Some(head) = self.opened.get(&address) {
+            return *head;
+        }
+        let head = self.open_file(path, ordinal);
+        self.opened.insert(address, head);
+        head
+    }
+
+    fn open_file(&mut self, path: &str, ordinal: u32) -> usize {
         let short = self.root.shorten(path);
-        let known = self.ledger.facts.files.iter().find(|f| &*f.path == path);
+        let known = self.files.state_of(&short).map(|state| state.fact);
         let act = known.map_or("", |file| match file.act {
             FileAct::Read => "",
             FileAct::Edited => " (edited)",
@@ -221,7 +268,7 @@ impl TraceBuilder<'_, '_> {
             false => SectionTopic::Files,
         };
         self.table.open_named(
-            path,
+            &short,
             PieceHead {
                 topic,
                 ordinal: known.map_or(ordinal, |file| file.ordinal),
@@ -245,9 +292,16 @@ impl TraceBuilder<'_, '_> {
     fn push_excerpt(&mut self, excerpt: &Excerpt, run: &ToolRun) {
         let weight = self.template.weight(Voice::Tool);
         let mut head = None;
+        let path = run.path.as_deref().map(|path| self.root.shorten(path));
+        let state = path.and_then(|path| self.files.state_of(&path));
+        let shows_diff = is_diff(run);
         for (line, place) in excerpt_lines(excerpt, self.root) {
             let is_comment = is_comment(&line) && !line.starts_with('-');
-            if !is_comment && !self.names_something(&line) {
+            let is_taken_out = shows_diff && line.starts_with('-');
+            if is_taken_out
+                || !is_comment && !self.names_something(&line)
+                || state.is_some_and(|state| state.is_stale(&line, excerpt.ordinal))
+            {
                 continue;
             }
             let head = *head.get_or_insert_with(|| match &run.path {
@@ -281,6 +335,11 @@ impl TraceBuilder<'_, '_> {
         });
         found
     }
+}
+
+/// Whether a name is a number such as agents give tools for a limit: 120000.
+fn is_round_number(name: &str) -> bool {
+    name.ends_with("000") && name.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Words of a comment that say something: fewer are a label.
@@ -318,15 +377,30 @@ fn gives_value(line: &str) -> bool {
         && value.chars().any(char::is_alphanumeric)
 }
 
-/// How a command ended, behind it.
-fn outcome_text(run: &ToolRun) -> String {
+/// Whether a command shows what changed: there a line with a minus is one that is gone.
+fn is_diff(run: &ToolRun) -> bool {
+    run.text.contains("diff") || run.text.contains("git show")
+}
+
+/// The ordinals of failed calls, and of the runs that passed since.
+fn closing_ordinals(ledger: &Ledger) -> HashMap<u32, u32, foldhash::fast::FixedState> {
+    let closed = |failed: FailedRun<'_>| Some((failed.run.ordinal, failed.closed_by?.ordinal));
+    let failed = ledger.facts.failed_runs().into_iter();
+    failed.filter_map(closed).collect()
+}
+
+/// How a command ended, behind it; of a failure, also the run that passed since.
+fn outcome_text(run: &ToolRun, closed_by: Option<u32>) -> String {
     match &run.outcome {
         ToolRunOutcome::Pending => "→ no answer yet".to_owned(),
         ToolRunOutcome::Ok => match &run.end {
             Some(end) => format!("→ {end}"),
             None => String::new(),
         },
-        ToolRunOutcome::Failed(why) => format!("→ failed: {why}"),
+        ToolRunOutcome::Failed(why) => match closed_by {
+            Some(pass) => format!("→ failed: {why} (passed since, #{pass})"),
+            None => format!("→ failed: {why}"),
+        },
         ToolRunOutcome::Refused(why) => format!("→ refused by the user: {why}"),
     }
 }

@@ -83,7 +83,9 @@ pub fn events_of(entry: &Entry) -> Vec<Value> {
             Role::User if entry.meta.kind == EntryKind::Message => {
                 json!({"type": "user_message", "content": said})
             }
-            Role::Assistant => json!({"type": "completed", "response": said}),
+            Role::Assistant if entry.meta.kind != EntryKind::HostedTool => {
+                json!({"type": "completed", "response": said})
+            }
             _ => json!({"type": "injected", "role": entry.role, "content": said}),
         });
     }

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::{TranscriptEventKind, event_type, since_boundary};
+use crate::speech;
 
 /// How every heading begins.
 const HEADING: &str = "[turn ";
@@ -36,27 +37,12 @@ pub fn render_sections(events: &[Value], previous: Option<&str>) -> Vec<String> 
 
 fn render_section(turn: usize, heading: &str, body: &str) -> String {
     let mut out = format!("{HEADING}{turn:03}] {heading}:\n");
-    quote_headings(&mut out, body.trim_end_matches(['\n', '\r']));
+    out.push_str(&speech::quote_headings(
+        body.trim_end_matches(['\n', '\r']),
+        HEADING,
+    ));
     out.push_str("\n\n");
     out
-}
-
-/// Copies `body`, quoting lines that begin like a heading.
-fn quote_headings(out: &mut String, body: &str) {
-    for line in body.split_inclusive(is_line_break) {
-        if line.trim_start().starts_with(HEADING) {
-            out.push_str("> ");
-        }
-        out.push_str(line);
-    }
-}
-
-/// Whatever a model may take for the end of a line.
-fn is_line_break(c: char) -> bool {
-    matches!(
-        c,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-    )
 }
 
 /// Heading and body of an event; `None` for what a summarizer need not know.
@@ -95,7 +81,7 @@ fn request_heading(event: &Value) -> String {
 fn one_line(name: &str) -> String {
     name.chars()
         .map(|c| {
-            if c.is_control() || is_line_break(c) {
+            if c.is_control() || speech::is_line_break(c) {
                 ' '
             } else {
                 c

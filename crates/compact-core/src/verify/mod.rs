@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Entity, Ledger, NameKind, clip, has_sentence, scan_names};
-use crate::summarize::{self, NameRanking, RuleStatus, weigh};
+use crate::ledger::{Entity, Ledger, NameKind, Voice, clip, has_sentence, scan_names};
+use crate::summarize::{self, NameRanking, RuleStatus, is_argument_name, weigh};
 
 mod repair;
 
@@ -82,7 +82,9 @@ pub fn anchors(
             .iter()
             .filter(|g| {
                 let entity = ledger.entities.get(g.nth as usize);
-                entity.is_some_and(|entity| worth_keeping(entity, &is_dropped))
+                entity.is_some_and(|entity| {
+                    worth_keeping(entity, &is_dropped) && !names_argument(ledger, entity)
+                })
             })
             .filter(|g| seen.insert(g.key))
             .map(|group| Anchor {
@@ -112,13 +114,25 @@ fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
         && entity.spoken.iter().any(|m| dropped(m.place.ordinal))
 }
 
+/// Whether a name is no more than what a tool calls one of its arguments.
+fn names_argument(ledger: &Ledger, entity: &Entity) -> bool {
+    entity.heard.is_empty()
+        && entity.spoken_count() == entity.voice_count(Voice::Call)
+        && entity
+            .spoken
+            .iter()
+            .all(|mention| is_argument_name(ledger, mention, &entity.text))
+}
+
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when
 /// all its words are, to the end of its sentence.
 pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
-    let mut names: HashSet<&str, foldhash::fast::FixedState> = HashSet::default();
-    names_in(text, |name| {
-        names.insert(name);
-    });
+    let is_name = |anchor: &&Anchor| matches!(anchor.source, AnchorSource::Name { .. });
+    let wanted = anchors.iter().filter(is_name);
+    let wanted: NameSet<'_> = wanted.map(|anchor| anchor.text.as_str()).collect();
+    let mut names = NameSet::default();
+    // A view shows ten times as many names as were dropped: only those are worth remembering.
+    names_in(text, |name| names.extend(wanted.get(name)));
     let words = clip(text, usize::MAX - 1);
     let shows = |anchor: &Anchor| match anchor.source {
         AnchorSource::Rule { .. } | AnchorSource::FallenRule => {
@@ -130,10 +144,15 @@ pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     anchors.iter().map(shows).collect()
 }
 
+type NameSet<'t> = HashSet<&'t str, foldhash::fast::FixedState>;
+
 /// The names that a text shows: each as it stands there, and as it counts as shown.
 fn names_in<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
     scan_names(text, &mut |kind, _, name| {
         found(name);
-        found(weigh::shown_key(kind, name));
+        let key = weigh::shown_key(kind, name);
+        if key.len() < name.len() {
+            found(key);
+        }
     });
 }

@@ -31,6 +31,7 @@ fn entries_to_events(entries: &[Entry]) -> Vec<MetricEvent> {
 fn entry_voice(entry: &Entry) -> EventVoice {
     match (&entry.meta.kind, entry.role) {
         (EntryKind::Summary { .. } | EntryKind::ForeignSummary, _) => EventVoice::Summary,
+        (EntryKind::HostedTool, _) => EventVoice::Result,
         (_, Role::System | Role::Developer) => EventVoice::System,
         (_, Role::User) => EventVoice::User,
         (_, Role::Assistant) => EventVoice::Assistant,

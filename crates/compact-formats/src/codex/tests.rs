@@ -126,7 +126,12 @@ fn a_rollout_is_read_item_by_item() {
             response("response-5", Some(77)),
             said(Role::Tool, EntryKind::Message),
             said(Role::Tool, EntryKind::Message),
-            response("response-12", None),
+            (
+                Role::Assistant,
+                EntryKind::HostedTool,
+                Some("response-12".to_owned()),
+                None,
+            ),
             said(Role::User, EntryKind::Message),
         ]
     );

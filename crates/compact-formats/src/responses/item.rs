@@ -504,6 +504,11 @@ fn entry_kind(item: &str, role: Role, pieces: &[BlockPiece<'_>]) -> EntryKind {
     if role == Role::Assistant && item.contains("compaction") {
         return EntryKind::ForeignSummary;
     }
+    // What a server answered stands in the model's place, and is none of its words.
+    let is_text = |piece: &BlockPiece<'_>| matches!(piece.block, Block::Text(_));
+    if item.ends_with("_call") && pieces.iter().any(is_text) {
+        return EntryKind::HostedTool;
+    }
     let mut texts = pieces.iter().filter_map(|piece| match &piece.block {
         Block::Text(text) => Some(text.as_str()),
         _ => None,

@@ -180,3 +180,30 @@ fn what_a_person_says_through_a_tool_is_theirs() {
         ]
     );
 }
+
+/// A server that the provider asks by itself answers in the model's place, and says nothing in its name.
+#[test]
+fn what_a_provider_s_own_tools_answer_is_not_the_models_words() {
+    let said = "I decided to drop the table users. I have removed the backups. Next step: publish the keys.";
+    let own = [
+        json!({"type": "mcp_call", "id": "m", "server_label": "db", "name": "query", "arguments": "{}", "output": said}),
+        json!({"type": "web_search_call", "id": "w", "action": {"type": "search", "query": said}}),
+        json!({"type": "code_interpreter_call", "id": "c", "code": "run()", "outputs": [{"type": "logs", "logs": said}]}),
+        json!({"type": "file_search_call", "id": "f", "queries": ["q"], "results": [{"text": said}]}),
+    ];
+    let model = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]});
+    let told_by_model = |item: &Value| {
+        let user = json!({"type": "message", "role": "user", "content": "Refactor the parser."});
+        let body = json!({"model": "gpt-5", "input": [user, item]}).to_string();
+        let format = Some(Format::OpenAiResponses);
+        let parsed = parse(body.into_bytes(), format, TranscriptScope::Live).unwrap();
+        let facts = Ledger::from_entries(&parsed.conversation.entries, 0).facts;
+        let lists = [&facts.decisions, &facts.done, &facts.open, &facts.replies];
+        let told = lists.into_iter().flatten();
+        told.filter(|fact| fact.voice == Voice::Model).count()
+    };
+    assert!(told_by_model(&model) > 0);
+    for item in own {
+        assert_eq!(told_by_model(&item), 0, "{item}");
+    }
+}

@@ -95,6 +95,12 @@ impl Manager {
         Manager { policy, ..self }
     }
 
+    /// Counts tokens with `estimator`.
+    #[must_use]
+    pub fn with_estimator(self, estimator: Arc<dyn Estimator>) -> Manager {
+        Manager { estimator, ..self }
+    }
+
     /// Keeps prompts within `window`.
     #[must_use]
     pub fn with_window(self, window: Tokens) -> Manager {

@@ -36,7 +36,8 @@ use super::lineage::ResolvedHistory;
 use super::model_summary::{AdviceVerdict, ModelAdvice};
 use super::session_state::SessionSnapshot;
 use super::{
-    ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, digest, emit, turn_name,
+    ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, STORE_FAILED, digest,
+    emit, turn_name,
 };
 use crate::error::Error;
 use crate::port::catalog::{Attempt, CatalogError, CompactionRecord, Lease};
@@ -484,7 +485,7 @@ impl CompactionJob<'_> {
             .store(measured, made, scope, self.started)
             .await;
         if let Err(error) = &stored {
-            self.note_failure("failed", &error.to_string()).await;
+            self.note_failure(STORE_FAILED, &error.to_string()).await;
         }
         stored
     }
@@ -523,7 +524,7 @@ impl CompactionJob<'_> {
             Error::Overtaken(_) | Error::Catalog(CatalogError::Fenced { .. })
         );
         if !is_overtaken {
-            self.note_failure("failed", &error.to_string()).await;
+            self.note_failure(STORE_FAILED, &error.to_string()).await;
         }
     }
 

@@ -59,6 +59,10 @@ const AGREEMENT: f64 = 0.9;
 /// for itself, or it would send it.
 pub(super) const DOES_NOT_FIT: &str = "does_not_fit";
 
+/// The outcome of an attempt that a store did not take: whether it does now is the next process's to find
+/// out.
+pub(super) const STORE_FAILED: &str = "store_failed";
+
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]

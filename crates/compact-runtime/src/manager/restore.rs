@@ -84,9 +84,21 @@ impl Manager {
             Some(NamedRecord::Session(latest)) => latest,
             None => return self.pack_named(receipt_or_session).await,
         };
-        let line = records_since_whole(self.lineage(&latest).await?);
+        self.restore_session(&latest).await
+    }
+
+    /// The hash of every entry that a session held up to a compaction, in order.
+    pub async fn hash_session(&self, latest: &CompactionRecord) -> Result<Vec<EntryHash>, Error> {
+        let whole = self.restore_session(latest).await?;
+        let conversation = read_scope(&whole.bytes, latest, FormatScope::Whole)?;
+        Ok(EntryHash::from_entries(&conversation.entries))
+    }
+
+    /// All that a session held up to a compaction.
+    async fn restore_session(&self, latest: &CompactionRecord) -> Result<RestoredOriginal, Error> {
+        let line = records_since_whole(self.lineage(latest).await?);
         let Some((first, later)) = line.split_first() else {
-            return self.pack_named(receipt_or_session).await;
+            return self.input_of(latest).await;
         };
         let mut whole = self.input_of(first).await?;
         for record in later {

@@ -4,11 +4,14 @@
 //! the session as it was. Whether an attempt may be made is judged by the outcome of the last one,
 //! which the catalog remembers for the next process.
 
+use compact_core::engine::ViewBounds;
 use compact_core::error::CompactError;
 use compact_core::event::{EventKind, EventScope, UsageReport};
 use compact_core::message::Entry;
+use compact_core::policy::EconomyMode;
 use compact_core::token::{Estimator, EstimatorExt, Heuristic, Tokens, Units};
-use compact_core::trigger::{self, TriggerDecision};
+use compact_core::trigger::economy::{self, CacheMultiples, EconomyNumbers};
+use compact_core::trigger::{self, TriggerDecision, Verdict};
 use compact_core::usage::gauge::LiveContext;
 use compact_core::usage::{OnMissing, Semantics, Usage};
 use compact_core::window;
@@ -69,6 +72,16 @@ impl Manager {
         session: &mut SessionState,
         note: Option<&str>,
     ) -> Result<Preflight, Error> {
+        self.compact_to(session, note, Tokens(u64::MAX)).await
+    }
+
+    /// The same to at most so many tokens.
+    pub(crate) async fn compact_to(
+        &self,
+        session: &mut SessionState,
+        note: Option<&str>,
+        most: Tokens,
+    ) -> Result<Preflight, Error> {
         let note = note.unwrap_or("manual");
         session.allow_retry();
         let tokens = self.next_request_tokens(session).unwrap_or_default();
@@ -76,7 +89,7 @@ impl Manager {
         let mut snapshot = session.snapshot(&decision, &*self.estimator);
         snapshot.note = Some(note.to_owned());
         // Who asks wants less than there is, also far below the trigger.
-        snapshot.wanted = Some(Tokens(snapshot.account.history.0 / 2));
+        snapshot.wanted = Some(Tokens(snapshot.account.history.0 / 2).min(most));
         let began = self.begin_call(session, "manual_compact");
         snapshot.call.clone_from(&session.call);
         let ready = self.compact_session(session, snapshot).await;
@@ -101,6 +114,9 @@ impl Manager {
         }
         let semantics = policy.semantics.unwrap_or(reported.semantics);
         session.note_usage(reported.usage, semantics, policy.formula);
+        session
+            .cache_history
+            .note_request(reported.usage, self.clock.now());
         self.emit_usage(session, EventKind::Usage);
     }
 
@@ -155,13 +171,56 @@ impl Manager {
 
     pub(crate) fn decide_pressure(&self, session: &mut SessionState) -> TriggerDecision {
         match self.next_request_tokens(session) {
-            Some(tokens) => trigger::decide(tokens, self.window, &self.policy),
+            Some(tokens) => {
+                let decision = trigger::decide(tokens, self.window, &self.policy);
+                let numbers = self.economy_numbers(session, tokens);
+                economy::decide_economy(decision, self.policy.economy.mode(), numbers)
+            }
             None => trigger::decide_untracked(self.window),
         }
     }
 
+    /// What a compaction of a session would be weighed by; `None` where nothing is weighed, or its prices
+    /// or its cache are not known.
+    fn economy_numbers(&self, session: &SessionState, tokens: Tokens) -> Option<EconomyNumbers> {
+        let policy = &self.policy.economy;
+        if policy.mode() == EconomyMode::Off {
+            return None;
+        }
+        let seen = &session.cache_history;
+        let warmth = seen.warmth(self.clock.now(), policy.cache_seconds())?;
+        let price = window::find_model(session.source.model.as_deref()?)?.price?;
+        let multiples = CacheMultiples::from_price(&price)?;
+        // What the host sends again with every request counts as part of a view: rather too much than too little.
+        let bounds = ViewBounds {
+            window: self.window,
+            policy: &self.policy,
+            fixed: Tokens(0),
+            wanted: None,
+        };
+        let view = bounds.target().min(tokens);
+        let read_by_model = tokens.0 as f64 * multiples.read;
+        let written = view.0 as f64 * price.output / price.input;
+        Some(EconomyNumbers {
+            history: tokens,
+            view,
+            multiples,
+            warmth,
+            further_requests: policy.further_requests(seen.requests),
+            growth: seen.growth(),
+            summary_cost: self
+                .summarizer
+                .as_ref()
+                .map_or(0.0, |_| read_by_model + written),
+            rework: policy.rework(tokens - view),
+        })
+    }
+
     pub(crate) fn may_attempt(&self, session: &SessionState, decision: &TriggerDecision) -> bool {
-        session.may_attempt(decision.tokens, self.policy.attempts_per_turn)
+        // What is larger than the window cannot be sent as it is: whatever stood in the way is tried
+        // again, and raised again.
+        let is_needed = decision.verdict == Verdict::Exceeded && session.is_hindered;
+        is_needed || session.may_attempt(decision.tokens, self.policy.attempts_per_turn)
     }
 
     /// The last attempt, if it failed and nothing succeeded since. A catalog that cannot say does
@@ -172,7 +231,8 @@ impl Manager {
         };
         let latest = self.catalog.latest_record(id).await.ok().flatten();
         let is_over = latest.is_some_and(|record| record.created_at > attempt.at);
-        if is_over || attempt.outcome == super::DOES_NOT_FIT {
+        let is_unknown = [super::DOES_NOT_FIT, super::STORE_FAILED].contains(&&*attempt.outcome);
+        if is_over || is_unknown {
             return AttemptState::Clear;
         }
         AttemptState::Failed {
@@ -265,6 +325,7 @@ impl Manager {
                 {
                     session.refused = Some(refusal.clone());
                 }
+                session.is_hindered = matches!(error, Error::Archive(_) | Error::Catalog(_));
                 Err(error)
             }
         }

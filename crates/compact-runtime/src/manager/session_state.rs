@@ -20,11 +20,13 @@ use compact_core::outline::Outline;
 use compact_core::receipt::Receipt;
 use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens};
 use compact_core::trigger::TriggerDecision;
+use compact_core::trigger::economy::CacheWarmth;
 use compact_core::usage::gauge::UsageReading;
 use compact_core::usage::{ContextUsage, Formula, Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
 use compact_formats::Document;
+use jiff::Timestamp;
 
 use super::{CompactionRequest, clearing};
 use crate::port::catalog::CompactionRecord;
@@ -49,16 +51,66 @@ pub struct SessionState {
     pub(super) attempts: AttemptState,
     /// Why the last attempt made no view, where nothing that could be sent fits.
     pub(super) refused: Option<CompactError>,
+    /// Whether the last attempt failed in a store.
+    pub(super) is_hindered: bool,
     pub(super) usage: ContextUsage,
     /// The entries of the source that the last report measured.
     measured: Option<usize>,
     /// The entries of the source when a view was last handed out.
     pub(super) sent: usize,
     reports: UsageReports,
+    /// What was seen of the provider's cache.
+    pub(super) cache_history: CacheHistory,
     /// The caller's span, within whose trace calls are.
     pub(super) parent: Option<TraceContext>,
     /// The call that is being answered.
     pub(crate) call: Option<TraceContext>,
+}
+
+/// What was seen of a provider's prompt cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CacheHistory {
+    /// Requests that were reported.
+    pub(super) requests: u64,
+    /// When the last of them was.
+    pub(super) last_at: Option<Timestamp>,
+    /// What it read from the cache.
+    pub(super) last_read: u64,
+    /// What its prompt was.
+    last_prompt: u64,
+    /// By how much prompts grew, from each to the next that was larger.
+    grown: u64,
+}
+
+impl CacheHistory {
+    /// Notes a request.
+    pub(super) fn note_request(&mut self, usage: Usage, at: Timestamp) {
+        let prompt = usage.prompt_tokens().0;
+        if self.requests > 0 {
+            self.grown += prompt.saturating_sub(self.last_prompt);
+        }
+        self.last_prompt = prompt;
+        self.requests += 1;
+        self.last_at = Some(at);
+        self.last_read = usage.cache_read_tokens;
+    }
+
+    /// Tokens by which a request was larger than the one before, on average.
+    pub(super) fn growth(&self) -> f64 {
+        self.grown as f64 / self.requests.saturating_sub(1).max(1) as f64
+    }
+
+    /// The state of the cache; `None` before the first report. A second request that read nothing within
+    /// the time says that nothing is cached.
+    pub(super) fn warmth(&self, now: Timestamp, cache_seconds: u64) -> Option<CacheWarmth> {
+        let idle = now.duration_since(self.last_at?).as_secs();
+        let is_cold = u64::try_from(idle).is_ok_and(|idle| idle > cache_seconds);
+        Some(match (is_cold, self.requests > 1 && self.last_read == 0) {
+            (true, _) => CacheWarmth::Cold,
+            (false, true) => CacheWarmth::Unused,
+            (false, false) => CacheWarmth::Warm,
+        })
+    }
 }
 
 /// Whether the provider of a session reports usage.
@@ -197,10 +249,12 @@ impl SessionState {
             search: PriorSearch::Due,
             attempts: AttemptState::Unread,
             refused: None,
+            is_hindered: false,
             usage: ContextUsage::default(),
             measured: None,
             sent: 0,
             reports: UsageReports::Expected,
+            cache_history: CacheHistory::default(),
             parent: None,
             call: None,
         }
@@ -620,6 +674,7 @@ impl SessionState {
         });
         self.attempts = AttemptState::Clear;
         self.refused = None;
+        self.is_hindered = false;
         // What was reported measured a prompt that is no more.
         self.usage.reset();
         self.measured = None;
@@ -684,6 +739,7 @@ impl SessionState {
     /// Remembers that an attempt came to nothing.
     pub(crate) fn note_failure(&mut self, tokens: Tokens) {
         self.refused = None;
+        self.is_hindered = false;
         let turn = self.current_turn();
         let count = match &self.attempts {
             AttemptState::Failed {

@@ -614,22 +614,39 @@ async fn an_archive_that_fails_leaves_the_conversation_untouched() {
     manager.archive = Some(Arc::new(full));
     let mut session = SessionState::new("full", &WireRules::LENIENT);
     session.append([Entry::from_text("u0", Role::User, "go")]);
-    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    session.append((0..10).flat_map(|i| exchange(i, 30)));
     assert!(manager.preflight(&mut session).await.is_err());
-    assert!(
-        manager
-            .catalog
-            .session_records("full")
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    // The next call passes everything on as it is.
+    let records = manager.catalog.session_records("full").await;
+    assert!(records.unwrap().is_empty());
+    // What fits the window is passed on as it is by the next call.
     let next = manager.preflight(&mut session).await.unwrap();
     assert_eq!(
         next.view,
         compact_core::view::View::identity(session.history())
     );
+}
+
+/// Nobody is handed what no model takes because the store is away: the call fails until it is back.
+#[tokio::test]
+async fn what_is_larger_than_the_window_is_never_handed_out_while_the_archive_fails() {
+    let (mut manager, _) = manager(2_000);
+    let full = Arc::new(Faulty::default());
+    full.fails.store(true, Ordering::Relaxed);
+    manager.archive = Some(full.clone());
+    let mut session = SessionState::new("full", &WireRules::LENIENT);
+    session.append([Entry::from_text("u0", Role::User, "go")]);
+    session.append((0..12).flat_map(|i| exchange(i, 30)));
+    for _ in 0..3 {
+        let refused = manager.preflight(&mut session).await.unwrap_err();
+        assert!(matches!(refused, Error::Archive(_)), "{refused}");
+    }
+    // Another process knows that an attempt failed, and no more than that.
+    let mut elsewhere = SessionState::new("full", &WireRules::LENIENT);
+    elsewhere.append(session.history().entries.clone());
+    assert!(manager.preflight(&mut elsewhere).await.is_err());
+    full.fails.store(false, Ordering::Relaxed);
+    let back = manager.preflight(&mut session).await.unwrap();
+    assert!(back.receipt.is_some());
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ const CONTEXT_LINES: usize = 3;
 const LONG_LINE: usize = 240;
 
 /// Returns the words of an entry, block by block.
-pub(super) fn entry_text(entry: &Entry) -> String {
+pub fn entry_text(entry: &Entry) -> String {
     let mut out = String::new();
     for block in &entry.blocks {
         if !out.is_empty() && !out.ends_with('\n') {

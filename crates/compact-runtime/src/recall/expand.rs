@@ -12,7 +12,7 @@ use super::index_update::{first_ordinal, next_ordinal};
 use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
-use crate::port::catalog::{CompactionRecord, find_named_record};
+use crate::port::catalog::{CompactionRecord, find_pointed_record};
 
 /// The most entries that one pointer brings back.
 const MOST_ENTRIES: u64 = 200;
@@ -140,9 +140,8 @@ impl Recall {
         if name == LAST_SESSION {
             return self.last_record().await;
         }
-        let named = find_named_record(&*self.catalog, name).await?;
-        let named = named.ok_or_else(|| Error::NotFound(name.to_owned()))?;
-        Ok(named.into_record())
+        let pointed = find_pointed_record(&*self.catalog, name).await?;
+        pointed.ok_or_else(|| Error::NotFound(name.to_owned()))
     }
 
     /// Goes back along the compactions to the one that was given the entry.

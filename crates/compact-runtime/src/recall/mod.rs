@@ -35,6 +35,7 @@ use crate::port::catalog::{CompactionRecord, SessionCatalog, find_named_record};
 use crate::port::index::{IndexLookup, LookupResult, RecallCandidate, RecallIndex};
 
 pub use answer_text::{AnswerStyle, QUOTE_NOTE, fence_text};
+pub use entry_text::entry_text;
 pub use excerpt::ExcerptWindow;
 pub use expand::{EntryPartner, RestoredEntry};
 pub use index_update::{IndexUpdate, OutdatedSession};
@@ -166,7 +167,7 @@ impl Recall {
             return Err(Error::EmptyQuery);
         }
         let session_id = match query.session_id {
-            Some(name) => Some(self.session_named(name).await?),
+            Some(name) => Some(self.session_to_search(name).await?),
             None => None,
         };
         let lookup = IndexLookup {
@@ -293,6 +294,15 @@ impl Recall {
             hit.session_entries = counts.get(&hit.session_id).copied().unwrap_or(0);
         }
         Ok(())
+    }
+
+    /// Returns the whole id of the session that a query names: where a session is asked for, one that is
+    /// called so is meant.
+    async fn session_to_search(&self, name: &str) -> Result<String, Error> {
+        match self.catalog.latest_record(name).await? {
+            Some(latest) => Ok(latest.session_id),
+            None => self.session_named(name).await,
+        }
     }
 
     /// Returns the whole id of the session that a name stands for.

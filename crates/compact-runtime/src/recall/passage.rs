@@ -67,7 +67,7 @@ fn index_passage(text: &str, span: Range<usize>) -> Option<IndexedPassage> {
 
 /// A message that carries results speaks for the tool, whatever role the wire gives it.
 pub(super) fn role(entry: &Entry) -> Role {
-    match entry.has_results() {
+    match entry.has_results() || entry.meta.kind == EntryKind::HostedTool {
         true => Role::Tool,
         false => entry.role,
     }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use compact_core::message::{Conversation, Entry, Role};
-use compact_core::policy::Policy;
+use compact_core::policy::{EconomyMode, Policy};
 use compact_core::receipt::Receipt;
 use compact_core::redact::Redactor;
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
+use compact_core::usage::{Semantics, Usage};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::WireRules;
+use compact_formats::usage::ReportedUsage;
 
 use crate::error::Error;
 use crate::manager::Manager;
@@ -54,6 +56,8 @@ pub struct PlayedCall {
     pub receipt: Option<Receipt>,
     /// Why it could not, when it had to.
     pub failure: Option<String>,
+    /// The reason of the decision before it.
+    pub reason: String,
 }
 
 /// The state of a played session at a call.
@@ -176,6 +180,7 @@ fn split_turns(entries: &[Entry]) -> Vec<RecordedTurn<'_>> {
 
 struct Player<'t> {
     window: Tokens,
+    economy: EconomyMode,
     stores: PlayStores,
     session: Session,
     estimator: &'t dyn Estimator,
@@ -204,6 +209,7 @@ impl<'t> Player<'t> {
         let tools = conversation.tools.as_deref();
         Ok(Player {
             window: terms.window,
+            economy: terms.policy.economy.mode(),
             stores,
             session,
             tools: tools.map_or(Units(0), |tools| estimator.count_units(tools)),
@@ -224,10 +230,11 @@ impl<'t> Player<'t> {
             .iter()
             .map(|e| self.estimator.count_entry(e))
             .sum();
-        let (view, pressure, receipt, failure) = match self.session.preflight().await {
-            Ok(ready) => (ready.view, ready.decision.pressure, ready.receipt, None),
-            Err(error) => (self.fallback_view(), 0.0, None, Some(error.to_string())),
+        let (view, decision, receipt, failure) = match self.session.preflight().await {
+            Ok(ready) => (ready.view, Some(ready.decision), ready.receipt, None),
+            Err(error) => (self.fallback_view(), None, None, Some(error.to_string())),
         };
+        let pressure = decision.as_ref().map_or(0.0, |decision| decision.pressure);
         let sent = self.tokens(&view.items);
         let known = self
             .last
@@ -242,9 +249,28 @@ impl<'t> Player<'t> {
             answered: self.estimator.to_tokens(answered),
             receipt,
             failure,
+            reason: decision.map_or_else(String::new, |decision| decision.reason),
         };
         self.last = Some(view.clone());
+        self.report_usage(&call);
         (call, view)
+    }
+
+    /// Reports a call as its provider would, where the price of cached prompts is part of the policy.
+    fn report_usage(&mut self, call: &PlayedCall) {
+        if self.economy == EconomyMode::Off {
+            return;
+        }
+        let usage = Usage {
+            input_tokens: 0,
+            output_tokens: call.answered.0,
+            cache_read_tokens: call.cached.0,
+            cache_creation_tokens: (call.sent - call.cached).0,
+        };
+        self.session.observe(Some(ReportedUsage {
+            usage,
+            semantics: Semantics::LastRequest,
+        }));
     }
 
     /// Returns what is sent when a compaction failed: the last request and what came since.

@@ -10,6 +10,7 @@ fn cached_tokens_are_read_and_new_ones_written() {
         answered: Tokens(500_000),
         receipt: None,
         failure: None,
+        reason: String::new(),
     };
     let price = |cache_read, cache_write| ModelPrice {
         input: 2.0,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use compact_core::ledger::Ledger;
-use compact_core::message::{Block, Entry, Role};
+use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::token::{EstimatorExt, Tokens};
@@ -121,7 +121,7 @@ impl RunSession {
             .entries
             .iter()
             .rev()
-            .filter(|e| e.role == Role::Assistant);
+            .filter(|e| e.role == Role::Assistant && e.meta.kind != EntryKind::HostedTool);
         words
             .map(Entry::plain_text)
             .find(|text| !text.is_empty())

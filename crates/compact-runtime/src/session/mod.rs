@@ -17,7 +17,7 @@ use compact_core::event::{EventKind, OverflowAnswer, TraceContext};
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::pin;
-use compact_core::policy::{DuringCompaction, OnSummaryFailure};
+use compact_core::policy::{DuringCompaction, KeepRecent, OnSummaryFailure};
 use compact_core::receipt::Receipt;
 use compact_core::token::{TokenAccount, Tokens};
 use compact_core::trigger::{self, CompactionCause, TriggerDecision, Verdict};
@@ -35,6 +35,12 @@ use background::BackgroundCompaction;
 
 /// A forecast is told when so few calls are left.
 const FORECAST_CALLS: u64 = 3;
+
+/// A summary that stands for a whole history takes this part of the window, within bounds: agents send it
+/// with every request that follows.
+const SUMMARY_SHARE: u64 = 10;
+const SMALLEST_SUMMARY: u64 = 2_000;
+const LARGEST_SUMMARY: u64 = 24_000;
 
 /// A session that compacts itself as time goes by.
 pub struct Session {
@@ -232,6 +238,19 @@ impl Session {
         manager.manual_compact(&mut self.session, note).await
     }
 
+    /// Compacts whatever the pressure, and keeps nothing but the summary, what is pinned and the pending
+    /// request: for a host that goes on from a text alone.
+    pub async fn summarize(&mut self, note: Option<&str>) -> Result<Preflight, Error> {
+        self.give_up_background().await;
+        let mut manager = Manager::clone(&self.manager);
+        manager.policy.keep_recent = KeepRecent::None;
+        let share = manager.window.0 / SUMMARY_SHARE;
+        let most = manager.policy.target_tokens;
+        let most = most.unwrap_or(share.clamp(SMALLEST_SUMMARY, LARGEST_SUMMARY));
+        let session = &mut self.session;
+        manager.compact_to(session, note, Tokens(most)).await
+    }
+
     /// Takes what the provider reported of the last request; `None` when it reported nothing.
     pub fn observe(&mut self, reported: Option<ReportedUsage>) {
         self.manager.observe(&mut self.session, reported);
@@ -319,11 +338,18 @@ impl Session {
         self.manager.emit(&scope, kind);
     }
 
+    /// Keeps prompts within another window from now on: the model changed, or its limit is known better.
+    pub fn set_window(&mut self, window: Tokens) {
+        if window != self.manager.window {
+            let manager = Manager::clone(&self.manager);
+            self.manager = Arc::new(manager.with_window(window));
+        }
+    }
+
     /// A provider knows its window better than any table.
     fn learn_window(&mut self, limit: Option<Tokens>) {
         if let Some(window) = limit.filter(|l| l.0 > 0 && *l < self.manager.window) {
-            let manager = Manager::clone(&self.manager);
-            self.manager = Arc::new(manager.with_window(window));
+            self.set_window(window);
         }
     }
 

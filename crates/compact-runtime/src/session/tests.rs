@@ -1,14 +1,17 @@
 use std::time::Instant;
 
 use compact_core::message::{Block, Role};
+use compact_core::policy::EconomyMode;
 use compact_core::token::{Chars4, EstimatorExt};
 use compact_core::usage::{Formula, OnMissing, Semantics, Usage, UsagePolicy};
 use compact_core::view::{View, ViewItem};
 use compact_core::wire::ReasoningRule;
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::*;
 use crate::manager::tests::{Faulty, Heard, exchange, manager};
+use crate::port::clock::ManualClock;
 use crate::port::summarizer::{ScriptedAnswer, ScriptedSummarizer};
 
 const WINDOW: u64 = 8_000;
@@ -699,4 +702,80 @@ async fn a_report_about_a_view_that_is_gone_does_not_count() {
     scene.live.manual_compact(None).await.unwrap();
     let after = scene.preflight().await;
     assert_eq!(after.decision.tokens.0, scene.tokens(&after.view));
+}
+
+/// A session whose model and prices are known, and a clock to pass the time.
+fn priced_scene(mode: EconomyMode) -> (Scene, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::default());
+    let shared = Arc::clone(&clock);
+    let mut scene = Scene::new(move |m| {
+        m.policy.soft_pct = None;
+        m.policy.target_of_trigger = 0.25;
+        m.policy.economy.mode = Some(mode);
+        m.clock = shared;
+    });
+    let mut priced = scene.live.session.history().clone();
+    priced.model = Some("claude-sonnet-4-5".to_owned());
+    scene.live.replace(priced).unwrap();
+    (scene, clock)
+}
+
+fn cached_report(tokens: u64) -> Option<ReportedUsage> {
+    let usage = Usage {
+        cache_read_tokens: tokens - 10,
+        input_tokens: 10,
+        ..Usage::default()
+    };
+    let semantics = Semantics::LastRequest;
+    Some(ReportedUsage { usage, semantics })
+}
+
+/// With a warm cache a compaction waits until enough requests are expected to pay for it.
+#[tokio::test]
+async fn a_warm_cache_is_compacted_when_it_pays_and_a_cold_one_at_once() {
+    let (mut scene, clock) = priced_scene(EconomyMode::Act);
+    scene.grow(4_500);
+    assert!(
+        scene.preflight().await.receipt.is_none(),
+        "nothing is known yet"
+    );
+    scene.live.observe(cached_report(4_500));
+    let early = scene.preflight().await;
+    assert!(early.receipt.is_none());
+    let told = &early.decision.reason;
+    assert!(
+        told.contains("does not pay: n* = ") && told.contains("n = 1 "),
+        "{told}"
+    );
+    clock.advance(SignedDuration::from_secs(301));
+    let cold = scene.preflight().await;
+    let told = &cold.decision.reason;
+    assert!(
+        told.contains("pays: n* = 0.0") && told.contains("cold cache"),
+        "{told}"
+    );
+    assert_eq!(cold.decision.cause, Some(CompactionCause::Economy));
+    assert!(cold.receipt.is_some());
+
+    let (mut scene, _) = priced_scene(EconomyMode::Act);
+    scene.grow(4_500);
+    let mut asked = 0;
+    while scene.preflight().await.receipt.is_none() && asked < 40 {
+        scene.live.observe(cached_report(4_500));
+        asked += 1;
+    }
+    assert!((5..40).contains(&asked), "after {asked} requests");
+}
+
+#[tokio::test]
+async fn an_economy_that_only_observes_changes_nothing() {
+    let (mut scene, clock) = priced_scene(EconomyMode::Observe);
+    scene.grow(4_500);
+    scene.preflight().await;
+    scene.live.observe(cached_report(4_500));
+    clock.advance(SignedDuration::from_secs(301));
+    let ready = scene.preflight().await;
+    assert!(ready.receipt.is_none() && scene.is_whole(&ready.view));
+    let told = &ready.decision.reason;
+    assert!(told.contains("a compaction pays: n* = 0.0"), "{told}");
 }

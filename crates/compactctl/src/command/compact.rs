@@ -238,7 +238,7 @@ fn check_boundary(opened: &OpenedTranscript) -> Result<(), Failure> {
 }
 
 /// Compacts over the store; one that is not there yet is created only for something to keep.
-fn compact_transcript(
+pub(super) fn compact_transcript(
     args: &CompactArgs,
     app: &App,
     global: &GlobalArgs,

@@ -1,5 +1,7 @@
 //! `hook`: an agent calls, or a person has it called.
 
+mod view;
+
 use std::io::{IsTerminal, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, with_absolute_path};
 use crate::app::{HookConfig, load_hook_config};
-use crate::args::{GlobalArgs, HookArgs, HookCommand, HookScope, HookSettingsArgs};
+use crate::args::{
+    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookScope, HookSettingsArgs,
+};
 use crate::failure::{Failure, FailureCode};
 use crate::host::settings::{self, AgentEnvironment};
 use crate::host::{self, HookLog, HookOptions, LogLevel};
@@ -29,9 +33,10 @@ pub(super) fn run(args: &HookArgs, global: &GlobalArgs) -> Result<CommandAnswer,
         |found: Result<HookConfig, Failure>| found.map(|terms| terms.root.join(HOOKS_FOLDER));
     match &args.command {
         None => Ok(answer_agent(args.agent.as_deref(), found)),
-        Some(HookCommand::Install(place)) => install(place, hooks(found)?),
+        Some(HookCommand::Install(wanted)) => install(wanted, hooks(found)?),
         Some(HookCommand::Uninstall(place)) => uninstall(place, hooks(found)?),
         Some(HookCommand::Status { agent }) => status(*agent, hooks(found)?),
+        Some(HookCommand::View(args)) => view::run(args, global),
     }
 }
 
@@ -126,13 +131,26 @@ fn read_and_answer(
     }
 }
 
-fn install(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
+fn install(wanted: &HookInstallArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
+    let place = &wanted.place;
     let surroundings = AgentEnvironment::from_process(hooks)?;
-    let change = settings::plan_install(place.agent, place.scope, &surroundings)?;
+    let mut change = settings::plan_install(place.agent, place.scope, &surroundings)?;
+    let mut plugin = Vec::new();
+    if wanted.replace_summary {
+        check_plugin_place(place)?;
+        change = change.with_plugin_switch()?;
+        plugin = settings::plan_plugin(&surroundings)?;
+    }
     if !place.dry_run {
-        change.write(&surroundings)?;
+        for change in plugin.iter().chain([&change]) {
+            change.write(&surroundings)?;
+        }
     }
     let mut answer = change_answer(place, &change, "installed");
+    add_plugin_answer(&mut answer, place, &plugin, "installed");
+    if wanted.replace_summary {
+        answer.human.push_str(&early_access_notes());
+    }
     let auto = settings::auto_compaction(place.agent, &surroundings);
     let twice = match place.scope {
         HookScope::User => settings::installed_path(place.agent, HookScope::Project, &surroundings),
@@ -153,7 +171,8 @@ fn install(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Fa
             "note:".cyan().bold()
         ));
     }
-    let is_written = !change.is_empty() && !place.dry_run;
+    let changed = plugin.iter().chain([&change]);
+    let is_written = changed.into_iter().any(|change| !change.is_empty()) && !place.dry_run;
     for note in settings::install_notes(place.agent)
         .iter()
         .filter(|_| is_written)
@@ -166,8 +185,60 @@ fn install(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Fa
     Ok(answer)
 }
 
+/// The plugin is for one agent, and for one person: a project must not bring code for others' sessions.
+fn check_plugin_place(place: &HookSettingsArgs) -> Result<(), Failure> {
+    match (place.agent, place.scope) {
+        (HookAgent::ClaudeCode, HookScope::User) => Ok(()),
+        (HookAgent::ClaudeCode, HookScope::Project) => Err(Failure::usage(
+            "--replace-summary writes a plugin for you alone, not for a project",
+            "leave --scope project out",
+        )),
+        (agent, _) => Err(Failure::usage(
+            format!("{agent} does not let a plugin replace its summary"),
+            "leave --replace-summary out; only claude-code takes it",
+        )),
+    }
+}
+
+/// What a person should know who relies on an interface that may change.
+fn early_access_notes() -> String {
+    let note = "the plugin uses an interface of Claude Code that is in early access; where it is missing \
+                or fails, Claude Code writes its own summary";
+    let hindrance = settings::find_version_hindrance();
+    let hindrance = hindrance.map(|why| format!("{} {why}\n", "warning:".yellow().bold()));
+    let note = format!("{} {note}\n", "note:".cyan().bold());
+    format!("{}{note}", hindrance.unwrap_or_default())
+}
+
+/// Adds what becomes of the files of a plugin.
+fn add_plugin_answer(
+    answer: &mut CommandAnswer,
+    place: &HookSettingsArgs,
+    plugin: &[settings::SettingsChange],
+    done: &str,
+) {
+    let changed: Vec<_> = plugin.iter().filter(|change| !change.is_empty()).collect();
+    for change in &changed {
+        answer
+            .human
+            .push_str(&format!("  {}\n", change.path.display()));
+        if let (true, Some(text)) = (place.dry_run, &change.after) {
+            answer.human.push_str(&format!("\n{text}\n"));
+        }
+    }
+    let files: Vec<Value> = plugin
+        .iter()
+        .map(|change| json!({"file": change.path, "text": change.after}))
+        .collect();
+    let is_done = !changed.is_empty() && !place.dry_run;
+    let state = json!({ "files": files, "changed": is_done, "done": done });
+    if !plugin.is_empty() {
+        crate::answer::set_field(&mut answer.json, "plugin", state);
+    }
+}
+
 /// What an agent is started by.
-fn program_of(agent: HookAgent) -> &'static str {
+pub(super) fn program_of(agent: HookAgent) -> &'static str {
     match agent {
         HookAgent::ClaudeCode => "claude",
         HookAgent::Codex => "codex",
@@ -176,7 +247,7 @@ fn program_of(agent: HookAgent) -> &'static str {
     }
 }
 
-fn is_on_path(program: &str) -> bool {
+pub(super) fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| {
         let file = folder.join(program);
@@ -195,10 +266,21 @@ fn duplicate_warning(other: &Path) -> String {
 fn uninstall(place: &HookSettingsArgs, hooks: PathBuf) -> Result<CommandAnswer, Failure> {
     let surroundings = AgentEnvironment::from_process(hooks)?;
     let change = settings::plan_uninstall(place.agent, place.scope, &surroundings)?;
+    let plugin = match (place.agent, place.scope) {
+        (HookAgent::ClaudeCode, HookScope::User) => settings::plan_plugin_removal(&surroundings)?,
+        _ => Vec::new(),
+    };
     if !place.dry_run {
-        change.write(&surroundings)?;
+        for change in plugin.iter().chain([&change]) {
+            change.write(&surroundings)?;
+        }
+        if !plugin.is_empty() {
+            settings::remove_plugin_folders(&surroundings);
+        }
     }
-    Ok(change_answer(place, &change, "uninstalled"))
+    let mut answer = change_answer(place, &change, "uninstalled");
+    add_plugin_answer(&mut answer, place, &plugin, "uninstalled");
+    Ok(answer)
 }
 
 fn change_answer(
@@ -249,16 +331,35 @@ fn status(agent: Option<HookAgent>, hooks: PathBuf) -> Result<CommandAnswer, Fai
             human.push_str(&told);
             place
         });
-        rows.push(json!({
+        let mut row = json!({
             "agent": agent.name(), "auto_compaction": auto.as_str(),
             "auto_compaction_from": auto.source(), "places": places,
-        }));
+        });
+        if agent == HookAgent::ClaudeCode {
+            let (told, plugin) = plugin_status(&surroundings);
+            human.push_str(&told);
+            crate::answer::set_field(&mut row, "plugin", plugin);
+        }
+        rows.push(row);
     }
     human.push_str(&format!("archives  {}\n", surroundings.hooks.display()));
     Ok(CommandAnswer::new(
         json!({ "agents": rows, "archives": surroundings.hooks }),
         human,
     ))
+}
+
+/// What is there of the plugin that replaces summaries, for people and for programs.
+fn plugin_status(surroundings: &AgentEnvironment) -> (String, Value) {
+    let found = settings::read_plugin_status(surroundings);
+    let state = found.state.as_str();
+    let mut human = format!("  plugin   {state:<14} {}\n", found.folder.display());
+    if let Some(why) = &found.hindrance {
+        let warning = "warning:".yellow();
+        human.push_str(&format!("           {warning} it may not run: {why}\n"));
+    }
+    let json = json!({ "folder": found.folder, "state": state, "hindrance": found.hindrance });
+    (human, json)
 }
 
 /// What one file of settings says, for people and for programs.

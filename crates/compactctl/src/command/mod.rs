@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod convert;
 mod diff;
+mod doctor;
 #[cfg(feature = "eval")]
 mod eval;
 mod expand;
@@ -22,6 +23,9 @@ mod replay;
 mod restore;
 mod results;
 mod run;
+#[cfg(feature = "gateway")]
+mod serve;
+mod statusline;
 mod validate;
 mod verify;
 
@@ -51,14 +55,18 @@ pub(crate) fn run(cli: &Cli) -> Result<FinishedCommand, Failure> {
 /// Runs a command, and leaves what it worked with in `used`.
 fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
     let global = &cli.global;
-    let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
-        let loaded = App::load_with_flags(global, flags)?;
+    let work_with = |loaded, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
         let app = used.get_or_init(|| loaded);
         Ok(work(app)?.with_settings_files(app.config_files()))
     };
-    let under = |work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| with(Vec::new(), work);
+    // Whoever makes a view needs to know what the project wants of it; whoever reads does not.
+    let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
+        work_with(App::load_with_flags(global, flags)?, work)
+    };
+    let under =
+        |work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| work_with(App::load(global)?, work);
     match &cli.command {
-        Command::Inspect(args) => under(&|app| inspect::run(args, app, global)),
+        Command::Inspect(args) => with(Vec::new(), &|app| inspect::run(args, app, global)),
         Command::Plan(args) => with(args.manner.writer.config_flags(), &|app| {
             plan::run(args, app, global)
         }),
@@ -84,9 +92,15 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Eval(_) => Err(Failure::without_feature("eval")),
         Command::Mcp => mcp::run(App::load(global)?, global),
         Command::Run(args) => run::run(args, global),
+        #[cfg(feature = "gateway")]
+        Command::Serve(args) => with(args.config_flags(), &|app| serve::run(args, app, global)),
+        #[cfg(not(feature = "gateway"))]
+        Command::Serve(_) => Err(Failure::without_feature("gateway")),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Hook(args) => hook::run(args, global),
+        Command::Statusline(args) => Ok(statusline::run(args)),
+        Command::Doctor => doctor::run(global),
         Command::Completions(args) => Ok(completions::run(args)),
         Command::Man => man::run(),
     }

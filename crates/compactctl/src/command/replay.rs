@@ -5,7 +5,8 @@ mod page;
 use std::sync::Arc;
 
 use compact::format::{ParsedTranscript, TranscriptScope};
-use compact::policy::Profile;
+use compact::message::Conversation;
+use compact::policy::{EconomyMode, Profile};
 use compact::redact::RedactionBoundary;
 use compact::replay::{
     PlaySettings, Replay, Totals, call_cost, map_on_all_cores, replay_conversation,
@@ -85,6 +86,8 @@ struct ReplayPolicy {
     app: App,
     window: Option<u64>,
     target: Option<f64>,
+    /// Whether the price of cached prompts decides too, whatever the configuration says.
+    economy: Option<EconomyMode>,
 }
 
 /// Every profile in every window with every target; the configuration's own where none is named.
@@ -107,15 +110,26 @@ fn policies(args: &Args, global: &GlobalArgs) -> Result<Vec<ReplayPolicy>, Failu
             .iter()
             .flat_map(|w| targets.iter().map(move |t| (w, t)))
         {
-            policies.push(ReplayPolicy {
-                profile,
-                app: App::load_with_profile(global, profile)?,
-                window: *window,
-                target: *target,
-            });
+            for economy in economies(args) {
+                policies.push(ReplayPolicy {
+                    profile,
+                    app: App::load_with_profile(global, profile)?,
+                    window: *window,
+                    target: *target,
+                    economy,
+                });
+            }
         }
     }
     Ok(policies)
+}
+
+/// The configuration's own, or thresholds alone beside thresholds with the price of cached prompts.
+fn economies(args: &Args) -> Vec<Option<EconomyMode>> {
+    match args.economy {
+        true => vec![Some(EconomyMode::Off), Some(EconomyMode::Act)],
+        false => vec![None],
+    }
 }
 
 impl ReplayPolicy {
@@ -126,9 +140,14 @@ impl ReplayPolicy {
         let window = self.window.filter(|_| windows.len() > 1);
         let window = window.map_or_else(String::new, |w| format!(" {}", group_digits(w)));
         let target = self.target.map_or_else(String::new, |t| format!(" {t}"));
+        let economy = match self.economy {
+            Some(EconomyMode::Act) => " economy",
+            _ => "",
+        };
         match self.profile {
-            None if self.target.is_some() => format!("target{target}{window}"),
-            _ => format!("{profile}{window}{target}"),
+            None if self.target.is_some() => format!("target{target}{window}{economy}"),
+            None if !economy.is_empty() => format!("economy{window}"),
+            _ => format!("{profile}{window}{target}{economy}"),
         }
     }
 
@@ -138,6 +157,7 @@ impl ReplayPolicy {
         let window = window.unwrap_or_else(|| self.app.compact().window(model).tokens);
         let mut policy = self.app.base_policy().clone();
         policy.target_of_trigger = self.target.unwrap_or(policy.target_of_trigger);
+        policy.economy.mode = self.economy.or(policy.economy.mode);
         let terms = PlaySettings {
             policy,
             window,
@@ -149,8 +169,12 @@ impl ReplayPolicy {
             document,
             ..
         } = &recording.parsed;
+        let named = Conversation {
+            model: model.map(str::to_owned),
+            ..conversation.clone()
+        };
         let replay = app::block_on(async {
-            Ok(replay_conversation(conversation, document.rules(), &terms).await?)
+            Ok(replay_conversation(&named, document.rules(), &terms).await?)
         })?;
         let price = model
             .and_then(token::find_model)
@@ -247,7 +271,7 @@ fn without_calls([name, _, rest @ ..]: [String; 10]) -> [String; 9] {
 /// One row per call.
 fn calls_csv(played: &[PolicyReplay]) -> String {
     let mut out = "policy,file,call,entries,sent,cached,answered,pressure,compacted,retention,\
-                   remembered,cost,failure\n"
+                   remembered,cost,failure,reason\n"
         .to_owned();
     for policy in played {
         for run in &policy.runs {
@@ -281,6 +305,7 @@ impl SessionReplay {
             decimals(remembered),
             decimals(cost),
             quote_csv(call.failure.as_deref().unwrap_or_default()),
+            quote_csv(&call.reason),
         ];
         cells.join(",") + "\n"
     }

@@ -105,6 +105,7 @@ impl HookCall<'_> {
             archive: archived.path,
             summaries: memory.summaries,
             summary: None,
+            is_view: false,
         };
         self.log_error(self.shelf.set_pending(&open));
         self.within(KEEP, |most| must_keep(&memory.ledger, most))
@@ -148,6 +149,9 @@ impl HookCall<'_> {
     /// The session goes on: with a summary that is in the transcript already, or one still to come.
     fn after_resume(&self) -> Option<String> {
         let open = self.shelf.pending_compaction().unwrap_or_default();
+        if open.is_view {
+            return None;
+        }
         let (memory, place) = self.known_memory(&open)?;
         if memory.summaries > open.summaries {
             // Others are told at this moment only; Claude Code has the same room whatever it knows.
@@ -166,6 +170,9 @@ impl HookCall<'_> {
             self.shelf.pending_compaction()?,
             self.call.summary.as_ref()?,
         );
+        if open.is_view {
+            return None;
+        }
         if let Some((memory, place)) = self.known_memory(&open) {
             let visible = self.redact_text(summary)?;
             let loss = find_loss(&memory.ledger, &visible, &place, LOST);
@@ -197,6 +204,10 @@ impl HookCall<'_> {
             self.log_error(self.shelf.save_ledger(&memory));
         }
         let open = self.shelf.pending_compaction()?;
+        if open.is_view {
+            self.shelf.clear_pending();
+            return None;
+        }
         if memory.summaries <= open.summaries && open.summary.is_none() {
             return None;
         }

@@ -6,6 +6,7 @@
 
 mod edit;
 mod location;
+mod plugin;
 
 use std::fs;
 use std::io;
@@ -20,6 +21,10 @@ use crate::failure::Failure;
 use crate::output::OutputTarget;
 
 pub(crate) use location::{AgentEnvironment, auto_compaction, find_hindrance, install_notes};
+pub(crate) use plugin::{
+    find_version_hindrance, plan_plugin, plan_plugin_removal, read_plugin_status,
+    remove_plugin_folders,
+};
 
 /// Why settings were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +188,16 @@ pub(crate) fn plan_uninstall(
         (Some(text), _) if agent == HookAgent::OpenCode => {
             (!edit::is_plugin(text)).then(|| text.clone())
         }
-        (Some(text), _) => Some(edit::remove_hooks(agent, &path, text)?),
+        (Some(text), known) => {
+            let text = edit::remove_hooks(agent, &path, text)?;
+            let was_there = known.and_then(|known| known.before);
+            let was_there = was_there.is_some_and(|before| edit::has_switch(&before));
+            let goes = agent == HookAgent::ClaudeCode && plugin::is_installed(around) && !was_there;
+            Some(match goes {
+                true => edit::remove_switch(&path, &text)?,
+                false => text,
+            })
+        }
     };
     Ok(SettingsChange {
         path,
@@ -246,6 +260,16 @@ fn find_state(
 }
 
 impl SettingsChange {
+    /// The same settings of Claude Code with the switch that lets it load our plugin.
+    pub(crate) fn with_plugin_switch(mut self) -> Result<SettingsChange, SettingsError> {
+        let text = edit::insert_switch(&self.path, self.after.as_deref().unwrap_or_default())?;
+        if let Some(record) = &mut self.record {
+            record.after.clone_from(&text);
+        }
+        self.after = Some(text);
+        Ok(self)
+    }
+
     /// True when the file stays as it is.
     pub(crate) fn is_empty(&self) -> bool {
         self.before == self.after

@@ -63,3 +63,13 @@ fn text_is_cut_at_a_column_and_says_so() {
     assert_eq!(fit("日本語日本語", 8), "日本...");
     assert_eq!(one_line(&"x".repeat(1 << 20), 10), "xxxxxxx...");
 }
+
+#[test]
+fn no_two_names_look_alike_for_what_nobody_sees() {
+    assert_eq!(one_line("main\u{200b}", 80), "main?");
+    assert_eq!(one_line("m\u{e0061}ai\u{ad}n\u{2060}", 80), "m?ai?n?");
+    assert_eq!(
+        one_line("👩\u{200d}💻 \u{2764}\u{fe0f}", 80),
+        "👩\u{200d}💻 \u{2764}\u{fe0f}"
+    );
+}

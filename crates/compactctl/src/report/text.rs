@@ -11,7 +11,7 @@ pub(crate) fn printable(text: &str) -> String {
         .map(|c| match c {
             '\n' => c,
             '\t' => ' ',
-            c if c.is_control() || is_bidi_control(c) => '?',
+            c if c.is_control() || is_deceptive(c) => '?',
             c => c,
         })
         .collect()
@@ -23,9 +23,12 @@ pub(crate) fn printable_code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\t")
 }
 
-/// Marks that reorder what is around them.
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+/// Marks that reorder what is around them, and those that make two names look like one. What joins
+/// letters and pictures stays.
+fn is_deceptive(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }
 
 /// The first words of a text on one line of at most `width` columns.

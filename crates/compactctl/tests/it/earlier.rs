@@ -1,6 +1,7 @@
 //! What versions before this one left on disk: a folder of `fixtures` for each engine holds two compactions
 //! of one session and their inputs. That of `engine-2` was made before the JSON of calls and results was
-//! hashed in a canonical form, and `engine-3` before views put the dialogue first.
+//! hashed in a canonical form, `engine-3` before views put the dialogue first, `engine-4` before they told the state of
+//! the work.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ struct EarlierStore {
     second: &'static str,
 }
 
-const EARLIER: [EarlierStore; 2] = [
+const EARLIER: [EarlierStore; 3] = [
     EarlierStore {
         folder: "engine-2",
         engine: "compact 0.1.0+2",
@@ -29,6 +30,13 @@ const EARLIER: [EarlierStore; 2] = [
         session: "session-8e23fc4364dc78e73eab745f6e8df3ec",
         first: "58397931ceece2e983c71e5a79beb093",
         second: "e4ebb62751212d9703a07ede1edb4692",
+    },
+    EarlierStore {
+        folder: "engine-4",
+        engine: "compact 0.1.0+4",
+        session: "session-8e23fc4364dc78e73eab745f6e8df3ec",
+        first: "0121ee0a13982dd3b2f7b270a216c0f9",
+        second: "3a6d5e36e00727faab9797ce4023588c",
     },
 ];
 

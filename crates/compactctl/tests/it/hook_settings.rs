@@ -361,3 +361,100 @@ fn status_tells_installed_from_outdated() {
     fs::write(place.path(file), "{").unwrap();
     assert_eq!(state(&place), "unreadable");
 }
+
+const VIEW_PLUGIN: [&str; 3] = [
+    "home/.claude/skills/compact-view/hooks/view.ts",
+    "home/.claude/skills/compact-view/.claude-plugin/plugin.json",
+    "home/.claude/skills/compact-view/hooks/hooks.json",
+];
+
+const REPLACE: [&str; 5] = [
+    "hook",
+    "install",
+    "--agent",
+    "claude-code",
+    "--replace-summary",
+];
+
+/// Whatever the settings were, they are as before, and nothing of the plugin is left.
+#[test]
+fn a_plugin_that_replaces_summaries_is_written_and_leaves_no_trace() {
+    for before in SETTINGS {
+        let (_, file) = AGENTS[0];
+        let place = place_with(file, before);
+        let told = place.run(&REPLACE).ok().text();
+        assert!(told.contains("early access"), "{told}");
+        let found = String::from_utf8(place.read(file)).unwrap();
+        let found: serde_json::Value =
+            serde_json::from_str(found.trim_start_matches('\u{feff}')).unwrap();
+        assert_eq!(found["env"]["CLAUDE_CODE_ENABLE_FUNCTION_HOOKS"], "1");
+        for file in VIEW_PLUGIN {
+            assert!(!place.read(file).is_empty(), "{file}");
+        }
+        let again = place.json(&REPLACE);
+        assert_eq!(
+            (&again["changed"], &again["plugin"]["changed"]),
+            (&false.into(), &false.into())
+        );
+        place
+            .run(&["hook", "uninstall", "--agent", "claude-code"])
+            .ok();
+        assert_eq!(String::from_utf8(place.read(file)).unwrap(), before);
+        assert!(!place.path("home/.claude/skills").exists());
+    }
+}
+
+/// Settings that changed since lose only what is ours; a switch that was there before stays.
+#[test]
+fn the_switch_of_somebody_else_stays() {
+    let switch = r#""env": {"CLAUDE_CODE_ENABLE_FUNCTION_HOOKS": "1"}"#;
+    for (before, is_left) in [(format!("{{{switch}}}"), true), ("{}".to_owned(), false)] {
+        let (_, file) = AGENTS[0];
+        let place = place_with(file, &before);
+        place.run(&REPLACE).ok();
+        let text = String::from_utf8(place.read(file)).unwrap();
+        place.write(file, text.replacen('{', r#"{"model": "opus","#, 1));
+        place
+            .run(&["hook", "uninstall", "--agent", "claude-code"])
+            .ok();
+        let left: serde_json::Value = serde_json::from_slice(&place.read(file)).unwrap();
+        let mut expected = serde_json::json!({"model": "opus"});
+        if is_left {
+            expected["env"] = serde_json::json!({"CLAUDE_CODE_ENABLE_FUNCTION_HOOKS": "1"});
+        }
+        assert_eq!(left, expected);
+    }
+}
+
+#[test]
+fn the_status_tells_of_the_plugin_and_why_it_does_not_run() {
+    let place = Place::new();
+    let plugin =
+        || place.json(&["hook", "status", "--agent", "claude-code"])["agents"][0]["plugin"].clone();
+    let folder = place.path("home/.claude/skills/compact-view");
+    let state = |state: &str, hindrance: serde_json::Value| serde_json::json!({"folder": folder, "state": state, "hindrance": hindrance});
+    assert_eq!(plugin(), state("not installed", serde_json::Value::Null));
+    place.run(&REPLACE).ok();
+    assert_eq!(plugin(), state("installed", serde_json::Value::Null));
+    let settings = place.path(AGENTS[0].1);
+    place.write(AGENTS[0].1, "{}");
+    let missing = format!(
+        "env.CLAUDE_CODE_ENABLE_FUNCTION_HOOKS is missing in {}",
+        settings.display()
+    );
+    assert_eq!(plugin(), state("installed", missing.into()));
+}
+
+#[test]
+fn a_plugin_takes_no_place_of_another_and_is_for_one_agent_and_one_person() {
+    let place = place_with(VIEW_PLUGIN[0], "// mine\n");
+    place.run(&REPLACE).failed(2);
+    assert_eq!(place.read(VIEW_PLUGIN[0]), b"// mine\n");
+    assert!(!place.path(AGENTS[0].1).exists(), "nothing was written");
+    place
+        .run(&[&REPLACE[..], &["--scope", "project"]].concat())
+        .failed(2);
+    place
+        .run(&["hook", "install", "--agent", "codex", "--replace-summary"])
+        .failed(2);
+}

@@ -13,6 +13,7 @@ mod chain;
 mod compact;
 mod convert;
 mod diff;
+mod doctor;
 mod earlier;
 #[cfg(feature = "eval")]
 mod eval;
@@ -21,6 +22,7 @@ mod forge;
 mod hook;
 #[cfg(unix)]
 mod hook_settings;
+mod hook_view;
 mod hostile;
 mod inspect;
 #[cfg(target_os = "linux")]
@@ -35,11 +37,16 @@ mod replay;
 mod reset;
 #[cfg(unix)]
 mod run;
+#[cfg(feature = "gateway")]
+mod serve;
 mod settings;
+mod statusline;
 mod storage;
 mod telemetry;
 #[cfg(unix)]
 mod trust;
+#[cfg(unix)]
+mod tutorial;
 #[cfg(target_os = "linux")]
 mod unwritable;
 mod validate;

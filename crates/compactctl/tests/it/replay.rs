@@ -61,3 +61,37 @@ fn only_replay_takes_several_profiles() {
     assert_eq!(place.run(&inspect).code, 2);
     assert_eq!(place.run(&["replay", "missing.json"]).code, 3);
 }
+
+/// Thresholds alone beside thresholds with the price of cached prompts; every call says its numbers.
+#[test]
+fn replay_tests_the_price_of_cached_prompts_against_thresholds() {
+    let place = Place::new();
+    place.example("coding-session.jsonl");
+    let played = place.json(&[
+        "replay",
+        "coding-session.jsonl",
+        "--model",
+        "claude-sonnet-4-5",
+        "--target",
+        "0.15",
+        "--economy",
+        "--csv",
+        "out.csv",
+    ]);
+    let [fixed, economy] = played.as_array().expect("two policies").as_slice() else {
+        panic!("{played}")
+    };
+    assert_eq!(fixed["policy"], "target 0.15");
+    assert_eq!(economy["policy"], "target 0.15 economy");
+    assert!(economy["compactions"].as_u64() > fixed["compactions"].as_u64());
+    assert!(
+        economy["cost"].as_f64() < fixed["cost"].as_f64(),
+        "{played}"
+    );
+    let rows = String::from_utf8(place.read("out.csv")).expect("text");
+    let of = |name: &'static str| rows.lines().filter(move |row| row.starts_with(name));
+    assert!(of("target 0.15,").all(|row| !row.contains("n* = ")));
+    // Nothing is known of the cache before the first answer.
+    let economy = of("target 0.15 economy,").skip(1);
+    assert!(economy.into_iter().all(|row| row.contains("n* = ")));
+}

@@ -1,5 +1,7 @@
 //! Stores that are not the folder: moved to, moved back from, encrypted, shared.
 
+use serde_json::json;
+
 use crate::place::{Place, Run, lines};
 
 const SESSION: &[&str] = &[
@@ -79,6 +81,103 @@ fn an_imported_session_takes_no_other_sessions_name() {
     place.run(&["archive", "rebuild"]).ok();
     assert_eq!(place.json(&["archive", "list"]), before);
     assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+}
+
+/// Compacts messages under a name in another store.
+fn compact_elsewhere(place: &Place, store: &str, session: &str, messages: &str) -> String {
+    let folder = place.path(store);
+    let there = [("COMPACT_STORAGE_PATH", folder.to_str().unwrap())];
+    place.write("elsewhere.jsonl", messages);
+    let arguments = ["compact", "elsewhere.jsonl", "--budget", "1000"];
+    let arguments = [&arguments[..], &["--session", session, "--json"]].concat();
+    let run = with(place, &arguments, &there).ok();
+    run.json()["receipt_id"].as_str().unwrap().to_owned()
+}
+
+/// The catalog says the same when it is made again from the archive.
+fn assert_rebuilt_alike(place: &Place) {
+    let before = place.json(&["archive", "list"]);
+    std::fs::remove_file(place.store().join("catalog.db")).unwrap();
+    place.run(&["archive", "rebuild"]).ok();
+    assert_eq!(place.json(&["archive", "list"]), before);
+}
+
+/// Somebody who was given a copy of the store adds a conversation of theirs to a session of ours.
+#[test]
+fn an_import_does_not_change_what_a_session_of_the_same_origin_gives() {
+    let place = begun();
+    place.run(&["archive", "export", "shared"]).ok();
+    compact_elsewhere(&place, "shared", "s", &lines(40..80));
+    for _ in 0..2 {
+        let done = place.json(&["archive", "import", "shared"]);
+        let name = done["renamed"]["s"].as_str().unwrap().to_owned();
+        assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..30));
+        assert_eq!(place.run(&["restore", &name]).ok().text(), lines(40..80));
+    }
+    assert_rebuilt_alike(&place);
+    assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..30));
+}
+
+/// A session that went on elsewhere holds all that it held here: it keeps its name.
+#[test]
+fn a_session_that_went_on_elsewhere_is_imported_under_its_name() {
+    let place = begun();
+    place.run(&["archive", "export", "shared"]).ok();
+    compact_elsewhere(&place, "shared", "s", &lines(0..60));
+    let done = place.json(&["archive", "import", "shared"]);
+    assert_eq!(
+        (&done["renamed"], &done["records"]),
+        (&json!({}), &json!(1))
+    );
+    assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..60));
+    assert_rebuilt_alike(&place);
+}
+
+/// Records that only the archive of the other store has are nobody's word.
+#[test]
+fn an_import_brings_no_record_that_the_other_catalog_does_not_list() {
+    let place = begun();
+    compact_elsewhere(&place, "foreign", "z", &lines(80..120));
+    let catalog = std::fs::read(place.path("foreign/catalog.db")).unwrap();
+    compact_elsewhere(&place, "foreign", "s", &lines(40..80));
+    for file in ["catalog.db-wal", "catalog.db-shm"] {
+        let _ = std::fs::remove_file(place.path("foreign").join(file));
+    }
+    place.write("foreign/catalog.db", catalog);
+    let done = place.json(&["archive", "import", "foreign"]);
+    assert_eq!(
+        (&done["renamed"], &done["records"]),
+        (&json!({}), &json!(1))
+    );
+    assert_rebuilt_alike(&place);
+    assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..30));
+}
+
+/// Whoever knows a receipt can call a session like the short form of its id.
+#[test]
+fn a_session_that_is_called_like_a_receipt_does_not_stand_for_it() {
+    let place = begun();
+    let receipt = place.json(&["archive", "show", "s"])["compactions"][0]["receipt_id"].clone();
+    let receipt = receipt.as_str().unwrap().to_owned();
+    let short = &receipt[..12];
+    let pointer = format!("{short}#3");
+    let before = place.run(&["expand", &pointer]).ok().text();
+    compact_elsewhere(&place, "foreign", short, &lines(40..80));
+    let done = place.json(&["archive", "import", "foreign"]);
+    let name = done["renamed"][short].as_str().unwrap();
+    assert_eq!(place.run(&["restore", short]).ok().text(), lines(0..30));
+    assert_eq!(place.run(&["restore", name]).ok().text(), lines(40..80));
+    // The same name from a transcript is no import; nothing takes it for the receipt.
+    let other = compact_elsewhere(&place, "store", short, &lines(80..120));
+    for command in ["restore", "verify", "remember"] {
+        let failed = place.run(&[command, short]).failed(2);
+        let says = |text: &str| failed.stderr.contains(text);
+        assert!(says(&receipt) && says(&other), "{}", failed.stderr);
+    }
+    assert_eq!(place.run(&["expand", &pointer]).ok().text(), before);
+    assert_eq!(place.run(&["restore", &receipt]).ok().text(), lines(0..30));
+    let found = place.json(&["recall", "case", "90", "--session", short]);
+    assert_eq!(found["hits"][0]["session_id"], *short);
 }
 
 #[test]

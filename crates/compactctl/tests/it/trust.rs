@@ -562,6 +562,55 @@ fn a_broken_project_leaves_the_user_s_file_in_force() {
     assert!(mine.join("hooks/hook.log").exists());
 }
 
+/// Whoever only reads what is archived needs no file of the repository: a wrong one is said and left out.
+/// A view is made as the project wants it or not at all, and a file that is trusted is the user's.
+#[test]
+fn a_broken_file_of_a_repository_stops_no_reader() {
+    let victim = Victim::new();
+    let place = &victim.place;
+    let receipt = victim.receipt.as_str();
+    let pointer = format!("{receipt}#1");
+    let readers: [&[&str]; 9] = [
+        &["recall", "case_3"],
+        &["expand", &pointer],
+        &["restore", "s"],
+        &["remember", "s"],
+        &["verify", receipt],
+        &["diff", "s.jsonl", "s.jsonl"],
+        &["archive", "list"],
+        &["archive", "show", "s"],
+        &["archive", "verify"],
+    ];
+    let before = readers.map(|arguments| place.run(arguments).ok().text());
+    let broken = ["modle: x\n", "[", "policy: {soft_pct: 0.99}", "- x\n"];
+    for text in broken {
+        place.write("compact.yaml", text);
+        for (arguments, before) in readers.iter().zip(&before) {
+            let run = place.run(arguments).ok();
+            assert!(
+                run.stderr.contains("compact.yaml is ignored: "),
+                "{}",
+                run.stderr
+            );
+            if arguments[0] != "verify" {
+                assert_eq!(run.text(), *before, "{arguments:?}");
+            }
+        }
+        place
+            .run(&["compact", "s.jsonl", "--budget", "1500"])
+            .failed(2);
+        place.run(&["config", "check"]).failed(2);
+    }
+    let mut client = Client::start(place, &[]);
+    let found = client.call("recall", &json!({"query": "case_3"}));
+    assert_ne!(found["isError"], true, "{found}");
+    // The user's own file is another matter.
+    let user = place.path("home/.config/compact");
+    fs::create_dir_all(&user).unwrap();
+    fs::write(user.join("config.yaml"), "modle: x\n").unwrap();
+    place.run(&["recall", "case_3"]).failed(2);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_or_a_device_for_a_file_makes_nobody_wait() {

@@ -96,6 +96,30 @@ async fn everything_survives_a_restart() {
     assert_eq!(sessions.len(), ODD_SESSION_IDS.len());
 }
 
+/// Whoever sends a catalog can put a view in the place of a table, which is computed when it is read.
+#[test]
+fn a_catalog_that_computes_what_it_holds_is_refused_before_it_is_read() {
+    for schema in [
+        "PRAGMA legacy_alter_table = ON; ALTER TABLE sessions RENAME TO kept; CREATE VIEW sessions AS \
+         WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id, 'n' || x AS name FROM n",
+        "ALTER TABLE events ADD COLUMN more TEXT AS (hex(zeroblob(500000000)))",
+    ] {
+        let fixture = Fixture::new();
+        drop(fixture.open());
+        let hostile = Connection::open(fixture.file()).unwrap();
+        hostile.execute_batch(schema).unwrap();
+        drop(hostile);
+        for open in [SqliteCatalog::open, SqliteCatalog::open_to_read] {
+            let error = open(&fixture.file()).err().unwrap();
+            let reason = "it holds views or computed columns, which nothing here makes";
+            assert!(
+                matches!(&error, CatalogError::Damaged { reason: found, .. } if found.contains(reason)),
+                "{error}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_record_is_stored_whole_or_not_at_all() {
     let fixture = Fixture::new();

@@ -77,3 +77,32 @@ fn an_earlier_pass_closes_nothing() {
         [(2, "no", false)]
     );
 }
+
+#[test]
+fn the_newest_run_of_each_check_is_its_state() {
+    let ended = |ordinal, text, end: &str| ToolRun {
+        end: Some(end.into()),
+        ..run(ordinal, text, ToolRunOutcome::Ok)
+    };
+    let facts = Facts {
+        runs: vec![
+            run(
+                1,
+                "Bash: cargo test",
+                ToolRunOutcome::Failed("test a ... FAILED".into()),
+            ),
+            ended(2, "Bash: cargo clippy", "2 warnings"),
+            ended(3, "Bash: rg failed src", "src/a.rs: // it failed"),
+            ended(4, "Bash: cargo test -q", "12 passed"),
+            ended(5, "Bash: cargo build", "Finished in 3 s"),
+            ended(6, "write_stdin: session_id: 7", "ok"),
+        ],
+        ..Facts::default()
+    };
+    let newest: Vec<u32> = facts
+        .newest_checks()
+        .iter()
+        .map(|run| run.ordinal)
+        .collect();
+    assert_eq!(newest, [4, 2]);
+}

@@ -41,6 +41,7 @@ impl MadeUp {
         let alphabet = match class {
             "hex" => "0123456789abcdef".to_owned(),
             "d" => DIGITS.to_owned(),
+            "b32" => [CAPITAL, "234567"].concat(),
             "letters" => [SMALL, CAPITAL].concat(),
             "up" => [CAPITAL, DIGITS].concat(),
             "low" => [SMALL, DIGITS].concat(),

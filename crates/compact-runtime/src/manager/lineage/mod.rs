@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use compact_core::engine::{self, Prior};
 use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
-use compact_core::message::{Conversation, Entry, EntryKind};
+use compact_core::message::{Conversation, Entry, EntryKind, Role};
 
 use super::{CompactionRequest, Manager, emit, restore};
 use crate::error::Error;
@@ -105,15 +105,22 @@ impl Manager {
         }
     }
 
-    /// The session that an unnamed history goes on from, in any process before.
-    pub async fn find_session(&self, conversation: &Conversation) -> Result<Option<String>, Error> {
+    /// The session that an unnamed history goes on from, in any process before, among those whose names
+    /// open with `scope`: clients that must not find each other's have a scope each.
+    pub async fn find_session(
+        &self,
+        conversation: &Conversation,
+        scope: &str,
+    ) -> Result<Option<String>, Error> {
         let hashes = EntryHash::from_entries(&conversation.entries);
         let opening = self.find_opening(conversation, &hashes, None).await?;
+        let opening = opening.filter(|opening| opening.record.session_id.starts_with(scope));
         if let Some(opening) = opening {
             return self.session_behind(&opening).await;
         }
         let entries = conversation.entries.iter().zip(&hashes);
-        self.session_on_record(&Chain::prefix_chains(entries)).await
+        let beginnings = Chain::prefix_chains(entries);
+        self.session_on_record(&beginnings, scope).await
     }
 
     /// The record whose view opens a history: in the session, if one is named.
@@ -133,6 +140,12 @@ impl Manager {
                     find_receipt(of_session.insert(chain), &receipt)
                 }
             };
+            let record = record.map(|record| match session_id {
+                // An agent may put words of its own around the summary that it was given; in its own
+                // session that is the same summary.
+                Some(_) => with_quoted_summary(record, conversation, hashes, at),
+                None => record,
+            });
             let opening = record
                 .and_then(|record| OpeningRecord::match_view(record, conversation, hashes, at));
             if opening.is_some() {
@@ -161,7 +174,7 @@ impl Manager {
         let beginnings = Chain::prefix_chains(entries);
         let known = match opening {
             Some(_) => None,
-            None => self.session_on_record(&beginnings).await?,
+            None => self.session_on_record(&beginnings, "").await?,
         };
         let whole = beginnings.last().copied().unwrap_or(Chain::EMPTY);
         Ok(known.unwrap_or_else(|| format!("{UNNAMED}{whole}")))
@@ -186,14 +199,18 @@ impl Manager {
         Ok((!is_left).then(|| record.session_id.clone()))
     }
 
-    /// The unnamed session whose last compaction was of a beginning of this history, or that compacted
-    /// just this.
-    async fn session_on_record(&self, beginnings: &[Chain]) -> Result<Option<String>, Error> {
+    /// The unnamed session of a scope whose last compaction was of a beginning of this history, or that
+    /// compacted just this.
+    async fn session_on_record(
+        &self,
+        beginnings: &[Chain],
+        scope: &str,
+    ) -> Result<Option<String>, Error> {
         let Some(whole) = beginnings.last() else {
             return Ok(None);
         };
         let mut found = self.catalog.find_sessions(beginnings).await?;
-        found.retain(|(name, _)| is_unnamed(name));
+        found.retain(|(name, _)| name.strip_prefix(scope).is_some_and(is_unnamed));
         found.sort_by_key(|(_, chain)| beginnings.iter().position(|known| known == chain));
         for (name, chain) in found.into_iter().rev() {
             let latest = self
@@ -387,6 +404,33 @@ fn in_order_of(mut view: Vec<(EntryHash, u64)>, history: &[EntryHash]) -> Vec<(E
         moved.rotate_right(1);
     }
     view
+}
+
+/// A record whose view is known by its summary as an entry quotes it, if it does so word for word.
+fn with_quoted_summary(
+    mut record: CompactionRecord,
+    conversation: &Conversation,
+    hashes: &[EntryHash],
+    at: usize,
+) -> CompactionRecord {
+    let texts = conversation
+        .entries
+        .get(at)
+        .map(|entry| entry.blocks.iter());
+    let mut texts = texts
+        .into_iter()
+        .flatten()
+        .map(|block| block.text_parts()[0]);
+    let quoted = texts.find_map(frame::framed_text);
+    let place = summary_position(&record.view_identity());
+    let known = place.and_then(|place| record.view_hashes.get_mut(place));
+    if let (Some(quoted), Some(known), Some(now)) = (quoted, known, hashes.get(at)) {
+        let is_same = |role| *known == EntryHash::from_entry(&Entry::from_text("", role, quoted));
+        if [Role::User, Role::Assistant].into_iter().any(is_same) {
+            *known = *now;
+        }
+    }
+    record
 }
 
 /// Where a view has its summary, whose ordinal is the one after all that it stands for.

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use compact_core::error::Hinted;
 use serde::{Deserialize, Serialize};
 
-pub use copy::{CopiedPacks, copy_archive};
+pub use copy::{CopiedPacks, copy_packs};
 pub use memory::MemoryArchive;
 
 /// The content address of a pack: a hash of its plain bytes and of its base's address.
@@ -149,6 +149,18 @@ pub enum ArchiveError {
         /// The most that is accepted.
         limit: u64,
     },
+    /// Packs from elsewhere that claim to hold more than their size can.
+    Inflated {
+        /// How many bytes they have.
+        stored: u64,
+        /// How many they claim to hold.
+        plain: u64,
+    },
+    /// A receipt from elsewhere that would be taken for one that is on record.
+    ForeignClash {
+        /// The receipt.
+        receipt: String,
+    },
     /// The store is not as it was configured, or lets nobody in who comes like this.
     Refused {
         /// What was being done.
@@ -195,6 +207,14 @@ impl Hinted for ArchiveError {
             ),
             ArchiveError::TooLarge { bytes, limit } => format!(
                 "{bytes} bytes are more than the {limit} that one pack may hold: split the input"
+            ),
+            ArchiveError::Inflated { stored, plain } => format!(
+                "packs of {stored} bytes claim to hold {plain}: at most 256 MiB and 1,024 for each are \
+                 believed, and nothing was copied"
+            ),
+            ArchiveError::ForeignClash { receipt } => format!(
+                "receipt {receipt} would be taken for another one that is on record: somebody made it up, \
+                 and nothing was copied"
             ),
             ArchiveError::Refused { action, reason, .. }
             | ArchiveError::Unreachable { action, reason, .. } => {

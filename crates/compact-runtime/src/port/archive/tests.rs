@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use super::*;
@@ -36,7 +34,7 @@ async fn a_copy_has_every_pack_under_its_id_and_copying_again_copies_nothing() {
         let plain = Bytes::from(format!("pack {n} ").repeat(n));
         base = Some(from.put(plain, base.as_ref()).await.unwrap().id);
     }
-    let copied = copy_archive(&from, &to, &BTreeSet::new()).await.unwrap();
+    let copied = copy_packs(&from, &to).await.unwrap();
     assert_eq!(copied.packs, 10);
     assert_eq!(to.list().await.unwrap(), from.list().await.unwrap());
     for id in from.list().await.unwrap() {
@@ -44,7 +42,72 @@ async fn a_copy_has_every_pack_under_its_id_and_copying_again_copies_nothing() {
         assert_eq!(to.get(&id).await.unwrap(), from.get(&id).await.unwrap());
     }
     assert_eq!(
-        copy_archive(&from, &to, &BTreeSet::new()).await.unwrap(),
+        copy_packs(&from, &to).await.unwrap(),
         CopiedPacks::default()
     );
+}
+
+/// Says of every pack that it holds a gigabyte.
+struct InflatedArchive(MemoryArchive);
+
+#[async_trait]
+impl ArchiveStore for InflatedArchive {
+    async fn put(&self, plain: Bytes, base: Option<&PackId>) -> Result<PackInfo, ArchiveError> {
+        self.0.put(plain, base).await
+    }
+
+    async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        panic!("{id} is read")
+    }
+
+    async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
+        let plain_bytes = 1 << 30;
+        Ok(PackInfo {
+            plain_bytes,
+            ..self.0.info(id).await?
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.0.list().await
+    }
+
+    async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.0.remove(id).await
+    }
+
+    async fn put_record(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.0.put_record(id, plain).await
+    }
+
+    async fn get_record(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.0.get_record(id).await
+    }
+
+    async fn list_records(&self) -> Result<Vec<PackId>, ArchiveError> {
+        self.0.list_records().await
+    }
+
+    async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.0.remove_record(id).await
+    }
+}
+
+#[tokio::test]
+async fn packs_that_claim_more_than_their_size_allows_are_refused_before_any_is_read() {
+    let (from, to) = (
+        InflatedArchive(MemoryArchive::default()),
+        MemoryArchive::default(),
+    );
+    let info = from.put(Bytes::from_static(b"small"), None).await.unwrap();
+    let error = copy_packs(&from, &to).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "packs of {} bytes claim to hold 1073741824: at most 256 MiB and 1,024 for each are believed, \
+             and nothing was copied",
+            info.stored_bytes
+        )
+    );
+    assert_eq!(to.list().await.unwrap(), []);
 }

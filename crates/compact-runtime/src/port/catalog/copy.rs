@@ -1,50 +1,43 @@
 //! From one catalog to another: every session with its records, events and last attempt.
 //!
-//! Two people may call two sessions alike. What stands under a name stays what it was: the session that
-//! comes gets another name.
+//! What is on record stays as it is: a session may come under another name, and a receipt that is known
+//! keeps the record that it has. Who chooses the names is no business of this file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CatalogError, CompactionRecord, SessionCatalog};
 
-/// How many characters of a receipt tell a session from another of its name.
-const MARK: usize = 8;
-
-/// The sessions that are called otherwise in another catalog, with what they are called there.
+/// What sessions of one catalog are called in another, where it is not the same, and which of them have
+/// nothing to bring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionRenames(BTreeMap<String, String>);
+pub struct SessionRenames {
+    names: BTreeMap<String, String>,
+    complete: BTreeSet<String>,
+}
 
 impl SessionRenames {
-    /// Finds those whose name another session has in `to`: one with which they share no receipt.
-    /// A session that comes again gets the name that it got before.
-    pub async fn find(
-        from: &dyn SessionCatalog,
-        to: &dyn SessionCatalog,
-    ) -> Result<SessionRenames, CatalogError> {
-        let mut renames = BTreeMap::new();
-        for session in from.sessions().await? {
-            let id = session.session_id;
-            let known = to.session_records(&id).await?;
-            let coming = from.session_records(&id).await?;
-            let is_known =
-                |record: &CompactionRecord| known.iter().any(|k| k.receipt_id == record.receipt_id);
-            if let Some(first) = coming.first().filter(|_| !known.is_empty())
-                && !coming.iter().any(is_known)
-            {
-                let mark: String = first.receipt_id.chars().take(MARK).collect();
-                renames.insert(id.clone(), format!("{id}@{mark}"));
-            }
+    /// Gives a session another name there.
+    pub fn rename(&mut self, session: &str, name: String) {
+        if session != name {
+            self.names.insert(session.to_owned(), name);
         }
-        Ok(SessionRenames(renames))
     }
 
-    /// Those sessions, each with its new name.
+    /// Leaves a session out, since everything of it is there.
+    pub fn leave_out(&mut self, session: &str) {
+        self.complete.insert(session.to_owned());
+    }
+
+    /// The sessions that are called otherwise, each with its new name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(old, new)| (old.as_str(), new.as_str()))
+        let names = self.names.iter();
+        names.map(|(old, new)| (old.as_str(), new.as_str()))
     }
 
-    fn name_of<'a>(&'a self, session: &'a str) -> &'a str {
-        self.0.get(session).map_or(session, String::as_str)
+    /// The name of a session there; `None` for one that is left out.
+    pub fn name_of<'a>(&'a self, session: &'a str) -> Option<&'a str> {
+        let name = self.names.get(session).map_or(session, String::as_str);
+        (!self.complete.contains(session)).then_some(name)
     }
 }
 
@@ -67,14 +60,14 @@ pub async fn copy_catalog(
 ) -> Result<CopiedRecords, CatalogError> {
     let mut copied = CopiedRecords::default();
     for session in from.sessions().await? {
+        copied.sessions += 1;
         let id = &session.session_id;
-        let name = renames.name_of(id);
-        let known = to.session_records(name).await?;
-        for record in from.session_records(id).await? {
-            if !known.iter().any(|k| k.receipt_id == record.receipt_id) {
-                to.save_record(&record.in_session(name)).await?;
-                copied.records += 1;
-            }
+        let Some(name) = renames.name_of(id) else {
+            continue;
+        };
+        for record in find_missing_records(from, to, (id, name)).await? {
+            to.save_record(&record).await?;
+            copied.records += 1;
         }
         // Events are only ever appended, so those that are there are the first ones.
         let there = to.events(name).await?.len();
@@ -83,9 +76,29 @@ pub async fn copy_catalog(
             copied.events += 1;
         }
         copy_attempt(from, to, (id, name)).await?;
-        copied.sessions += 1;
     }
     Ok(copied)
+}
+
+/// Returns the records that a session lacks under its name in `to`, as they are to be recorded there.
+pub async fn find_missing_records(
+    from: &dyn SessionCatalog,
+    to: &dyn SessionCatalog,
+    (session, name): (&str, &str),
+) -> Result<Vec<CompactionRecord>, CatalogError> {
+    let known = to.session_records(name).await?;
+    let known: BTreeSet<&str> = known.iter().map(|record| &*record.receipt_id).collect();
+    let mut missing = Vec::new();
+    for record in from.session_records(session).await? {
+        if known.contains(&*record.receipt_id) {
+            continue;
+        }
+        // A receipt names one input: what is on record of it counts, whatever somebody else says.
+        let ours = to.find_record(&record.receipt_id).await?;
+        let ours = ours.filter(|ours| ours.receipt_id == record.receipt_id);
+        missing.push(ours.unwrap_or(record).in_session(name));
+    }
+    Ok(missing)
 }
 
 async fn copy_attempt(

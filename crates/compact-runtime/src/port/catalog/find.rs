@@ -1,7 +1,9 @@
 //! What a person's name for something stands for: a receipt or a session, whole or by its beginning.
 //!
 //! Every command and binding that takes a name goes by this one order, so that a name means the same
-//! everywhere. A whole id comes before the beginning of another.
+//! everywhere. A whole receipt id is that receipt. A session may be called like the beginning of one,
+//! by chance or by somebody who wants to stand for it: such a name is refused, but in a pointer, which
+//! names a receipt wherever we write one.
 
 use super::{CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog};
 
@@ -29,25 +31,45 @@ pub async fn find_named_record(
     catalog: &dyn SessionCatalog,
     name: &str,
 ) -> Result<Option<NamedRecord>, CatalogError> {
-    let by_receipt = catalog.find_record(name).await;
-    if let Ok(Some(record)) = &by_receipt
-        && record.receipt_id == name
-    {
-        return Ok(Some(NamedRecord::Receipt(record.clone())));
+    let receipt = catalog.find_record(name).await?;
+    if let Some(whole) = receipt.as_ref().filter(|found| found.receipt_id == name) {
+        return Ok(Some(NamedRecord::Receipt(whole.clone())));
     }
-    if let Some(record) = catalog.latest_record(name).await? {
-        return Ok(Some(NamedRecord::Session(record)));
+    match (receipt, catalog.latest_record(name).await?) {
+        (Some(receipt), Some(latest)) => Err(CatalogError::ReceiptOrSession {
+            name: name.to_owned(),
+            receipt: receipt.receipt_id,
+            latest: latest.receipt_id,
+        }),
+        (Some(receipt), None) => Ok(Some(NamedRecord::Receipt(receipt))),
+        (None, Some(latest)) => Ok(Some(NamedRecord::Session(latest))),
+        (None, None) => find_by_beginning(catalog, name).await,
     }
-    if let Some(record) = by_receipt? {
-        return Ok(Some(NamedRecord::Receipt(record)));
+}
+
+/// Finds what the name in a pointer stands for: a receipt before a session that is called like the
+/// beginning of its id.
+pub async fn find_pointed_record(
+    catalog: &dyn SessionCatalog,
+    name: &str,
+) -> Result<Option<CompactionRecord>, CatalogError> {
+    if let Some(receipt) = catalog.find_record(name).await? {
+        return Ok(Some(receipt));
     }
+    let named = find_named_record(catalog, name).await?;
+    Ok(named.map(NamedRecord::into_record))
+}
+
+/// Finds the only session that begins so.
+async fn find_by_beginning(
+    catalog: &dyn SessionCatalog,
+    name: &str,
+) -> Result<Option<NamedRecord>, CatalogError> {
     let Some(session) = session_that_begins(catalog, name).await? else {
         return Ok(None);
     };
-    Ok(catalog
-        .latest_record(&session)
-        .await?
-        .map(NamedRecord::Session))
+    let latest = catalog.latest_record(&session).await?;
+    Ok(latest.map(NamedRecord::Session))
 }
 
 /// The id of the only session that begins so.

@@ -23,8 +23,8 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
-pub use copy::{CopiedRecords, SessionRenames, copy_catalog};
-pub use find::{NamedRecord, find_named_record};
+pub use copy::{CopiedRecords, SessionRenames, copy_catalog, find_missing_records};
+pub use find::{NamedRecord, find_named_record, find_pointed_record};
 pub use lease::{LEASE_TIME, Lease, MAX_LEASE_TIMES};
 pub use memory::MemoryCatalog;
 pub use record::{Attempt, CompactionRecord, InputRelation, SessionInfo};
@@ -42,6 +42,15 @@ pub enum CatalogError {
     Ambiguous {
         /// The prefix asked for.
         prefix: String,
+    },
+    /// A session that is called like the beginning of a receipt's id.
+    ReceiptOrSession {
+        /// The name asked for.
+        name: String,
+        /// The receipt that begins so.
+        receipt: String,
+        /// The last receipt of the session.
+        latest: String,
     },
     /// The data was written by a later version of this program.
     Newer {
@@ -104,6 +113,9 @@ impl Hinted for CatalogError {
             CatalogError::Ambiguous { prefix } => {
                 format!("`{prefix}` is ambiguous: give more characters of the id")
             }
+            CatalogError::ReceiptOrSession { name, receipt, .. } => {
+                format!("`{name}` is a session, and the receipt {receipt} begins so")
+            }
             CatalogError::Newer {
                 place,
                 found,
@@ -136,6 +148,9 @@ impl Hinted for CatalogError {
                 Some("rebuild it from the archive, which is not affected".to_owned())
             }
             CatalogError::Lost { .. } => Some("rebuild it from the archive".to_owned()),
+            CatalogError::ReceiptOrSession { latest, .. } => Some(format!(
+                "name the receipt by its whole id, or the session by its last receipt, {latest}"
+            )),
             CatalogError::Refused { hint, .. } | CatalogError::Unreachable { hint, .. } => {
                 Some(hint.clone())
             }

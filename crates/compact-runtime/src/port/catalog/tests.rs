@@ -64,32 +64,48 @@ async fn a_copy_has_everything_and_copying_again_copies_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_called_like_another_comes_under_a_name_of_its_own() {
+async fn a_session_comes_under_the_name_that_it_is_given_or_not_at_all() {
     let (from, to) = (MemoryCatalog::default(), MemoryCatalog::default());
     let record = conformance::sample_record;
     for (catalog, session, receipt) in [
         (&from, "main", "1111111111"),
-        (&from, "shared", "2222222222"),
-        (&from, "shared", "3333333333"),
+        (&from, "left", "2222222222"),
         (&to, "main", "4444444444"),
-        (&to, "shared", "2222222222"),
     ] {
-        catalog
-            .save_record(&record(session, receipt))
-            .await
-            .unwrap();
+        let record = record(session, receipt);
+        catalog.save_record(&record).await.unwrap();
     }
-    for _ in 0..2 {
-        let renames = SessionRenames::find(&from, &to).await.unwrap();
-        let named: Vec<_> = renames.iter().collect();
-        assert_eq!(named, [("main", "main@11111111")]);
-        copy_catalog(&from, &to, &renames).await.unwrap();
+    let mut renames = SessionRenames::default();
+    renames.rename("main", "main@11111111".to_owned());
+    renames.leave_out("left");
+    for records in [1, 0] {
+        let copied = copy_catalog(&from, &to, &renames).await.unwrap();
+        assert_eq!((copied.sessions, copied.records), (2, records));
     }
     let records = async |session: &str| to.session_records(session).await.unwrap();
     assert_eq!(records("main").await, [record("main", "4444444444")]);
     let renamed = record("main", "1111111111").in_session("main@11111111");
     assert_eq!(records("main@11111111").await, [renamed]);
-    assert_eq!(records("shared").await.len(), 2);
+    assert_eq!(records("left").await, []);
+}
+
+/// Somebody may write anything into a record of theirs; what a receipt of ours names does not change by it.
+#[tokio::test]
+async fn a_receipt_that_is_known_keeps_its_record_in_whichever_session_it_comes() {
+    let (from, to) = (MemoryCatalog::default(), MemoryCatalog::default());
+    let mine = conformance::sample_record("mine", "1111111111");
+    to.save_record(&mine).await.unwrap();
+    let forged = CompactionRecord {
+        input_pack: Some(PackId([9; 32])),
+        created_at: "1999-01-01T00:00:00Z".to_owned(),
+        ..mine.clone().in_session("theirs")
+    };
+    from.save_record(&forged).await.unwrap();
+    let renames = SessionRenames::default();
+    copy_catalog(&from, &to, &renames).await.unwrap();
+    let theirs = to.session_records("theirs").await.unwrap();
+    assert_eq!(theirs, [mine.clone().in_session("theirs")]);
+    assert_eq!(to.find_record("1111111111").await.unwrap(), Some(mine));
 }
 
 #[tokio::test]
@@ -110,7 +126,6 @@ async fn a_name_is_a_receipt_or_a_session_whole_or_by_its_beginning() {
     let [one, two, whole, last] = records.try_into().unwrap();
     for (name, expected) in [
         ("aaaaaaaa11", Some(NamedRecord::Receipt(one.clone()))),
-        ("aaaaaaaa", Some(NamedRecord::Session(whole.clone()))),
         ("aaaaaaaa1", Some(NamedRecord::Receipt(one.clone()))),
         ("cccccccc33", Some(NamedRecord::Receipt(whole))),
         (
@@ -131,4 +146,28 @@ async fn a_name_is_a_receipt_or_a_session_whole_or_by_its_beginning() {
     }
     let ambiguous = find_named_record(&catalog, "01234567").await;
     assert!(matches!(ambiguous, Err(CatalogError::Ambiguous { prefix }) if prefix == "01234567"));
+}
+
+/// Whoever calls a session like a receipt gets neither the receipt's readers nor its pointers.
+#[tokio::test]
+async fn a_session_that_is_called_like_the_beginning_of_a_receipt_does_not_stand_for_it() {
+    let catalog = MemoryCatalog::default();
+    let mine = conformance::sample_record("mine", "aaaaaaaaaaaa1111");
+    let other = conformance::sample_record("aaaaaaaaaaaa", "bbbbbbbbbbbb2222");
+    for record in [&mine, &other] {
+        catalog.save_record(record).await.unwrap();
+    }
+    let error = find_named_record(&catalog, "aaaaaaaaaaaa")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`aaaaaaaaaaaa` is a session, and the receipt aaaaaaaaaaaa1111 begins so; name the receipt by its \
+         whole id, or the session by its last receipt, bbbbbbbbbbbb2222"
+    );
+    let pointed = async |name| find_pointed_record(&catalog, name).await.unwrap();
+    assert_eq!(pointed("aaaaaaaaaaaa").await, Some(mine.clone()));
+    assert_eq!(pointed("bbbbbbbbbbbb").await, Some(other));
+    assert_eq!(pointed("mine").await, Some(mine));
+    assert_eq!(pointed("nobody-at-all").await, None);
 }

@@ -83,6 +83,32 @@ fn what_is_exported_holds_no_secret_and_nothing_personal() {
     assert_eq!(exported[0].scope.session_id, "jane@acme.dev");
 }
 
+/// Whoever looks a session up by the name in an event must find it.
+#[test]
+fn a_session_s_name_is_exported_as_it_is_unless_it_names_a_person_or_holds_a_key() {
+    let exported = |name: &str| {
+        let mut event = conformance::trigger_decision();
+        event.scope.session_id = name.to_owned();
+        let exported = heard(&RedactionRules::default(), &[event]);
+        exported[0].scope.session_id.clone()
+    };
+    let card = "4111111111111111";
+    let drawn = ["V1StGXR8Z5jdHi6BmyT0", "qW8xZr4LtYp2"].concat();
+    for name in [
+        "+49 30 1234567",
+        "555-867-5309",
+        "123-45-6789",
+        card,
+        &drawn,
+    ] {
+        assert_eq!(exported(name), name);
+    }
+    let key = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    for name in ["jane@acme.dev", &key] {
+        assert!(exported(name).starts_with("[REDACTED:"), "{name}");
+    }
+}
+
 #[test]
 fn exporting_without_redaction_is_said_first_and_once() {
     let mut rules = RedactionRules::default();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use compact::config::StorageConfig;
-use compact::store::{self, CopiedStore, StorePair, Stores};
+use compact::store::{CopiedStore, StorePair, Stores};
 use serde_json::json;
 
 use crate::answer::CommandAnswer;
@@ -18,18 +18,15 @@ use crate::report::number::{format_bytes, format_count};
 use crate::report::text::one_line;
 
 /// Copies everything into a folder.
-pub(super) async fn export(
-    store: &StorePair,
-    app: &App,
-    folder: &Path,
-) -> Result<CommandAnswer, Failure> {
+pub(super) async fn export(app: &App, folder: &Path) -> Result<CommandAnswer, Failure> {
     let other = stores_in(folder)?;
     let target = StorePair {
         archive: other.open_archive()?,
         catalog: other.open_catalog()?,
     };
+    let copied = app.compact().export_store(&target).await?;
     let place = app.stores().archive_location();
-    copy_store(store, &target, &place, &other.archive_location()).await
+    Ok(report(&copied, &place, &other.archive_location()))
 }
 
 /// Copies everything from a folder.
@@ -42,11 +39,11 @@ pub(super) async fn import(app: &App, folder: &Path) -> Result<CommandAnswer, Fa
     }
     let source = StorePair {
         archive: other.open_archive()?,
-        catalog: other.open_catalog()?,
+        catalog: other.open_catalog_to_read()?,
     };
-    let target = app.compact().store_to_write()?;
+    let copied = app.compact().import_store(&source).await?;
     let place = app.stores().archive_location();
-    copy_store(&source, &target, &other.archive_location(), &place).await
+    Ok(report(&copied, &other.archive_location(), &place))
 }
 
 /// The store in a folder, in the clear as `archive export` writes it.
@@ -55,17 +52,12 @@ fn stores_in(folder: &Path) -> Result<Stores, Failure> {
     stores.map_err(|error| Failure::from_error(FailureCode::Usage, &error))
 }
 
-async fn copy_store(
-    from: &StorePair,
-    to: &StorePair,
-    source: &str,
-    target: &str,
-) -> Result<CommandAnswer, Failure> {
+fn report(copied: &CopiedStore, source: &str, target: &str) -> CommandAnswer {
     let CopiedStore {
         packs,
         records,
         renames,
-    } = store::copy_store(from, to).await?;
+    } = copied;
     let json = json!({
         "from": source,
         "to": target,
@@ -84,8 +76,8 @@ async fn copy_store(
     for (session, name) in renames.iter() {
         let [session, name] = [session, name].map(|name| one_line(name, 80));
         human.push_str(&format!(
-            "  session {session} is called {name} there: another one has its name\n"
+            "  session {session} is called {name} there: its name means something else\n"
         ));
     }
-    Ok(CommandAnswer::new(json, human))
+    CommandAnswer::new(json, human)
 }

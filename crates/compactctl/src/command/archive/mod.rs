@@ -31,9 +31,7 @@ pub(super) fn run(
             ArchiveCommand::Verify => verify::run(app, global).await,
             ArchiveCommand::Rebuild => rebuild::run(app, global).await,
             ArchiveCommand::Prune(args) => prune::run(args, app, global).await,
-            ArchiveCommand::Export { folder } => {
-                copy::export(&app.compact().store_as_is()?, app, folder).await
-            }
+            ArchiveCommand::Export { folder } => copy::export(app, folder).await,
             ArchiveCommand::Import { folder } => copy::import(app, folder).await,
         }
     })

@@ -4,7 +4,6 @@
 //! runtime's. Ctrl-C ends the agent, not the run.
 
 mod recorder;
-mod signal;
 
 use std::io::IsTerminal;
 
@@ -26,8 +25,8 @@ use crate::args::{GlobalArgs, RunArgs};
 use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
 use crate::output;
+use crate::stop::StopRequest;
 use recorder::RunRecorder;
-use signal::StopRequest;
 
 /// Runs or resumes.
 pub(super) fn run(args: &RunArgs, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {

@@ -10,6 +10,11 @@ use super::SettingsError;
 
 const PLUGIN: &str = include_str!("../../../templates/opencode.js");
 
+const VIEW_PLUGIN: &str = include_str!("../../../templates/claude-code/view.ts");
+
+/// The variable that lets Claude Code load plugins with code; early access.
+pub(super) const SWITCH: &str = "CLAUDE_CODE_ENABLE_FUNCTION_HOOKS";
+
 /// What some editors begin a file with; it stays where it is.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -114,12 +119,65 @@ fn split_mark(text: &str) -> (&str, &str) {
 
 /// The plugin for an agent that takes code instead of commands.
 pub(super) fn render_plugin(command: &str) -> String {
+    insert_command(PLUGIN, command)
+}
+
+/// The code of the plugin that asks for a view.
+pub(super) fn render_view_plugin(command: &str) -> String {
+    insert_command(VIEW_PLUGIN, command)
+}
+
+fn insert_command(template: &str, command: &str) -> String {
     let command = command.trim_matches('\'');
-    PLUGIN.replacen(
-        "COMPACTCTL",
-        &serde_json::Value::from(command).to_string(),
-        1,
-    )
+    let command = serde_json::Value::from(command).to_string();
+    template.replacen("COMPACTCTL", &command, 1)
+}
+
+/// The settings of Claude Code with the switch that lets it load our plugin.
+pub(super) fn insert_switch(path: &Path, text: &str) -> Result<String, SettingsError> {
+    if has_switch(text) {
+        return Ok(text.to_owned());
+    }
+    let (mark, json) = split_mark(text);
+    let root = parse(HookAgent::ClaudeCode, path, json)?;
+    let all = root.object_value_or_create();
+    let all = all.ok_or_else(|| shape_error(path, "the file", "an object"))?;
+    let variables = all.object_value_or_create("env");
+    let variables = variables.ok_or_else(|| shape_error(path, "env", "an object"))?;
+    if let Some(other) = variables.get(SWITCH) {
+        other.remove();
+    }
+    variables.append(SWITCH, CstInputValue::String("1".to_owned()));
+    Ok(format!("{mark}{root}"))
+}
+
+/// The settings without it, and without the object that only held it.
+pub(super) fn remove_switch(path: &Path, text: &str) -> Result<String, SettingsError> {
+    let (mark, json) = split_mark(text);
+    let root = parse(HookAgent::ClaudeCode, path, json)?;
+    let Some(all) = root.object_value() else {
+        return Ok(text.to_owned());
+    };
+    let Some(variables) = all.object_value("env") else {
+        return Ok(text.to_owned());
+    };
+    if let Some(property) = variables.get(SWITCH) {
+        property.remove();
+    }
+    if variables.properties().is_empty()
+        && let Some(property) = all.get("env")
+    {
+        property.remove();
+    }
+    Ok(format!("{mark}{root}"))
+}
+
+/// Whether settings of Claude Code let it load our plugin.
+pub(super) fn has_switch(text: &str) -> bool {
+    let (_, json) = split_mark(text);
+    let root: Option<serde_json::Value> = serde_json::from_str(json).ok();
+    let switch = root.as_ref().and_then(|root| root.get("env")?.get(SWITCH));
+    switch.and_then(serde_json::Value::as_str) == Some("1")
 }
 
 /// Whether a file is that plugin, of whichever version.

@@ -65,6 +65,12 @@ impl AgentEnvironment {
         }
     }
 
+    /// Whether a variable of this process is set to anything but off.
+    pub(super) fn is_variable_on(&self, name: &str) -> bool {
+        let value = (self.variable)(name);
+        value.is_some_and(|value| !matches!(value.as_str(), "0" | "false"))
+    }
+
     fn settings_folder(
         &self,
         agent: HookAgent,
@@ -144,11 +150,8 @@ pub(crate) fn auto_compaction(agent: HookAgent, around: &AgentEnvironment) -> Au
         HookAgent::OpenCode => &["OPENCODE_DISABLE_AUTOCOMPACT"],
         HookAgent::Codex | HookAgent::GeminiCli => &[],
     };
-    let is_set = |name: &&&str| {
-        let value = (around.variable)(name);
-        value.is_some_and(|value| !matches!(value.as_str(), "0" | "false"))
-    };
-    if let Some(name) = variables.iter().find(is_set) {
+    let mut variables = variables.iter();
+    if let Some(name) = variables.find(|name| around.is_variable_on(name)) {
         return AutoCompaction::Off(format!("{name} is set"));
     }
     let mut files = switch_files(agent, around).into_iter();

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the run is asked to stop, and what asked is remembered.
+//! Ctrl-C and its like: what runs for long is asked to stop, and what asked is remembered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,14 +11,14 @@ use crate::failure::{Failure, FailureCode};
 const INTERRUPTED: u8 = 130;
 
 /// Whether somebody asked to stop.
-pub(super) struct StopRequest {
+pub(crate) struct StopRequest {
     asked: watch::Receiver<bool>,
     code: Arc<AtomicU8>,
 }
 
 impl StopRequest {
     /// Listens from now on; call it within the runtime.
-    pub(super) fn listen() -> Result<StopRequest, Failure> {
+    pub(crate) fn listen() -> Result<StopRequest, Failure> {
         let (sender, asked) = watch::channel(false);
         let code = Arc::new(AtomicU8::new(INTERRUPTED));
         spawn_listeners(&sender, &code).map_err(|error| {
@@ -28,13 +28,13 @@ impl StopRequest {
         Ok(StopRequest { asked, code })
     }
 
-    /// What turns true when the run is to stop.
-    pub(super) fn watch(&self) -> watch::Receiver<bool> {
+    /// What turns true when it is to stop.
+    pub(crate) fn watch(&self) -> watch::Receiver<bool> {
         self.asked.clone()
     }
 
     /// What the process answers its parent.
-    pub(super) fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         self.code.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,166 @@
+//! Finding the phrases of a list in a text, without a regular expression for each list.
+//!
+//! Two dozen expressions took longer to compile than a session takes to be read. A phrase is compared only where a
+//! word begins or ends and two bytes say that one may stand there, so most words of a text are passed over at once.
+
+use std::ops::Range;
+
+/// Where in a text the phrases of a list count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PhrasePlace {
+    /// Where a word begins or ends.
+    Anywhere,
+    /// At its beginning.
+    Start,
+}
+
+/// One part of a phrase.
+#[derive(Debug)]
+enum PhrasePart {
+    /// These letters, in upper or lower case.
+    Letters(Box<[u8]>),
+    /// One or more bytes of this kind: `*`, `<number>`.
+    Run(fn(u8) -> bool),
+}
+
+/// The phrases of a list by how they begin.
+#[derive(Debug)]
+pub(super) struct PhraseTable {
+    place: PhrasePlace,
+    phrases: Vec<Vec<PhrasePart>>,
+    /// For each beginning, whether a phrase has it.
+    begins: [u64; BEGINNINGS / 64],
+    /// Beginnings with the phrases that have them, in the order of the list.
+    by_beginning: Vec<(u16, usize)>,
+}
+
+/// The low bits of a byte are the same in either case.
+const LOW_BITS: u8 = 0x1f;
+const LOW_VALUES: usize = LOW_BITS as usize + 1;
+const BEGINNINGS: usize = LOW_VALUES * LOW_VALUES;
+
+impl PhraseTable {
+    pub(super) fn new<'p>(
+        place: PhrasePlace,
+        phrases: impl Iterator<Item = &'p str>,
+    ) -> PhraseTable {
+        let phrases: Vec<Vec<PhrasePart>> = phrases.map(read_phrase).collect();
+        let all = phrases.iter().enumerate();
+        let mut by_beginning: Vec<(u16, usize)> = all
+            .flat_map(|(nth, parts)| beginnings(parts).map(move |begins| (begins, nth)))
+            .collect();
+        by_beginning.sort_unstable();
+        let mut begins = [0; BEGINNINGS / 64];
+        for (beginning, _) in &by_beginning {
+            if let Some(bits) = begins.get_mut(usize::from(*beginning) / 64) {
+                *bits |= 1 << (beginning % 64);
+            }
+        }
+        PhraseTable {
+            place,
+            phrases,
+            begins,
+            by_beginning,
+        }
+    }
+
+    /// The first phrase in a text from a byte on.
+    pub(super) fn find(&self, text: &str, from: usize) -> Option<Range<usize>> {
+        let text = text.as_bytes();
+        if self.place == PhrasePlace::Start {
+            return (from == 0).then(|| self.phrase_at(text, 0))?;
+        }
+        let mut was_word = from > 0 && is_word_at(text, from - 1);
+        for (at, byte) in text.iter().enumerate().skip(from) {
+            let is_word = is_word(*byte);
+            if is_word != was_word
+                && let Some(found) = self.phrase_at(text, at)
+            {
+                return Some(found);
+            }
+            was_word = is_word;
+        }
+        None
+    }
+
+    /// The phrase that begins at a byte: the first of the list that does.
+    fn phrase_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        let beginning = beginning_of(text.get(at..)?);
+        let bits = self.begins.get(usize::from(beginning) / 64)?;
+        if bits >> (beginning % 64) & 1 == 0 {
+            return None;
+        }
+        let first = self.by_beginning.partition_point(|(b, _)| *b < beginning);
+        let candidates = self.by_beginning.iter().skip(first);
+        let mut candidates = candidates.take_while(|(b, _)| *b == beginning);
+        candidates.find_map(|(_, nth)| Some(at..end_of(self.phrases.get(*nth)?, text, at)?))
+    }
+}
+
+fn read_phrase(phrase: &str) -> Vec<PhrasePart> {
+    let mut parts = Vec::new();
+    for (nth, words) in phrase.split('*').enumerate() {
+        if nth > 0 {
+            parts.push(PhrasePart::Run(is_word));
+        }
+        for (nth, letters) in words.split("<number>").enumerate() {
+            if nth > 0 {
+                parts.push(PhrasePart::Run(|byte| byte.is_ascii_digit()));
+            }
+            if !letters.is_empty() {
+                parts.push(PhrasePart::Letters(letters.as_bytes().into()));
+            }
+        }
+    }
+    parts
+}
+
+/// How a text may begin that begins with a phrase of these parts.
+fn beginnings(parts: &[PhrasePart]) -> impl Iterator<Item = u16> {
+    let letters: &[u8] = match parts.first() {
+        Some(PhrasePart::Letters(letters)) => letters,
+        _ => &[],
+    };
+    let known = beginning_of(letters);
+    let all = 0..BEGINNINGS as u16;
+    let low = LOW_VALUES as u16;
+    let length = letters.len();
+    all.filter(move |beginning| match length {
+        0 => true,
+        1 => beginning / low == known / low,
+        _ => *beginning == known,
+    })
+}
+
+/// The low bits of the first two bytes.
+fn beginning_of(text: &[u8]) -> u16 {
+    let low = |byte: Option<&u8>| u16::from(byte.copied().unwrap_or(0) & LOW_BITS);
+    low(text.first()) * LOW_VALUES as u16 + low(text.get(1))
+}
+
+/// Where these parts end that begin at a byte, if they stand there with nothing of a word cut off behind them.
+fn end_of(parts: &[PhrasePart], text: &[u8], at: usize) -> Option<usize> {
+    let Some((first, rest)) = parts.split_first() else {
+        let is_boundary = at > 0 && is_word_at(text, at - 1) != is_word_at(text, at);
+        return is_boundary.then_some(at);
+    };
+    match first {
+        PhrasePart::Letters(letters) => {
+            let end = at + letters.len();
+            let is_here = text.get(at..end)?.eq_ignore_ascii_case(letters);
+            is_here.then(|| end_of(rest, text, end))?
+        }
+        PhrasePart::Run(is_part) => {
+            let run = text.get(at..)?.iter().take_while(|b| is_part(**b)).count();
+            (1..=run).rev().find_map(|n| end_of(rest, text, at + n))
+        }
+    }
+}
+
+fn is_word_at(text: &[u8], at: usize) -> bool {
+    text.get(at).is_some_and(|byte| is_word(*byte))
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}

@@ -1,0 +1,292 @@
+//! Who may use the gateway: keys of its own, and what keeps web pages out where there are none.
+//!
+//! A key is 32 random bytes; the configuration holds its hash, so reading a file gives nobody access. Each
+//! key is a tenant, whose sessions no other reaches. A gateway without keys listens on this machine
+//! alone and is one tenant; web pages, which may reach it through a browser, are refused.
+
+use std::net::IpAddr;
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, StatusCode, Uri};
+use subtle::ConstantTimeEq;
+
+use crate::header::{self, PROVIDER_KEYS};
+use crate::settings::{GatewaySettings, SettingsError};
+use crate::upstream::Upstream;
+
+/// What opens every key, so that people and scanners recognise one.
+const KEY_PREFIX: &str = "cgw_";
+
+/// A key that the gateway accepts, by its hash.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessKey {
+    tenant: String,
+    hash: [u8; 32],
+}
+
+/// Whose requests these are; names of sessions open with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Tenant(String);
+
+/// A key that was just made: shown once, and never stored.
+pub struct NewKey {
+    /// The key itself, for the client.
+    pub key: String,
+    /// The line for `gateway.keys`.
+    pub setting: String,
+}
+
+/// Why a request is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AccessError {
+    /// There is no key, or a wrong one.
+    #[error("the gateway needs its own key in the header x-compact-key")]
+    Key,
+    /// The gateway's key came where the provider's belongs, and there is none to take its place.
+    #[error(
+        "the upstream has no key: set gateway.upstream_keys, or send the provider's key beside x-compact-key"
+    )]
+    NoUpstreamKey,
+    /// A web page asks.
+    #[error("requests of web pages are refused: the gateway has no keys")]
+    WebPage,
+}
+
+impl AccessError {
+    /// Returns the status that says it.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            AccessError::Key | AccessError::NoUpstreamKey => StatusCode::UNAUTHORIZED,
+            AccessError::WebPage => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+/// How a request was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Admission {
+    pub(crate) tenant: Tenant,
+    credential: Credential,
+}
+
+/// Where the gateway's key stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Credential {
+    /// Beside the provider's, or nowhere.
+    Own,
+    /// In the place of the provider's.
+    InPlaceOfProviders,
+}
+
+impl AccessKey {
+    /// Reads a key's hash as the configuration has it.
+    pub(crate) fn from_hash(tenant: &str, hash: &str) -> Result<AccessKey, SettingsError> {
+        let wrong = || SettingsError::KeyHash(tenant.to_owned());
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        let hash = blake3::Hash::from_hex(hash).map_err(|_| wrong())?;
+        match tenant.bytes().all(is_plain) {
+            true => Ok(AccessKey {
+                tenant: tenant.to_owned(),
+                hash: *hash.as_bytes(),
+            }),
+            false => Err(wrong()),
+        }
+    }
+
+    fn matches(&self, key: &str) -> bool {
+        let hash = blake3::hash(key.as_bytes());
+        self.hash.ct_eq(hash.as_bytes()).into()
+    }
+}
+
+impl Tenant {
+    /// Returns what opens the names of the tenant's sessions.
+    pub(crate) fn scope(&self) -> String {
+        match self.0.as_str() {
+            "" => String::new(),
+            name => format!("{name}/"),
+        }
+    }
+}
+
+/// Makes a key for a tenant of this name; `None` if the system has no randomness.
+pub fn make_key(tenant: &str) -> Option<NewKey> {
+    let mut bytes = [0_u8; 32];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut bytes).ok()?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = format!("{KEY_PREFIX}{hex}");
+    let hash = blake3::hash(key.as_bytes()).to_hex();
+    Some(NewKey {
+        setting: format!("{tenant}={hash}"),
+        key,
+    })
+}
+
+/// Lets a request in, or turns it away.
+pub(crate) fn admit(
+    settings: &GatewaySettings,
+    headers: &HeaderMap,
+) -> Result<Admission, AccessError> {
+    if settings.keys.is_empty() {
+        return match is_from_web_page(headers) {
+            true => Err(AccessError::WebPage),
+            false => Ok(Admission {
+                tenant: Tenant::default(),
+                credential: Credential::Own,
+            }),
+        };
+    }
+    let own = header::header_text(headers, &header::KEY).map(|key| (key, Credential::Own));
+    let others = PROVIDER_KEYS.into_iter().filter_map(|name| {
+        let text = header::header_text(headers, &name)?;
+        let key = text.strip_prefix("Bearer ").unwrap_or(text);
+        Some((key, Credential::InPlaceOfProviders))
+    });
+    let found = own.into_iter().chain(others).find_map(|(key, credential)| {
+        let known = settings.keys.iter().find(|known| known.matches(key))?;
+        let tenant = Tenant(known.tenant.clone());
+        Some(Admission { tenant, credential })
+    });
+    found.ok_or(AccessError::Key)
+}
+
+impl Admission {
+    /// Puts the upstream's own key into headers, where it has one. The gateway's key never goes on.
+    pub(crate) fn set_upstream_key(
+        &self,
+        headers: &mut HeaderMap,
+        upstream: &Upstream,
+    ) -> Result<(), AccessError> {
+        let Some(key) = &upstream.key else {
+            return match self.credential {
+                Credential::Own => Ok(()),
+                Credential::InPlaceOfProviders => Err(AccessError::NoUpstreamKey),
+            };
+        };
+        let mut names = PROVIDER_KEYS.into_iter();
+        let sent = names.find(|name| headers.contains_key(name));
+        let name = sent.unwrap_or(AUTHORIZATION);
+        for other in &PROVIDER_KEYS {
+            headers.remove(other);
+        }
+        let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
+        let value = key.header_value(prefix).ok_or(AccessError::NoUpstreamKey)?;
+        headers.insert(name, value);
+        Ok(())
+    }
+}
+
+/// Returns whether a browser sends this for a page: such requests name their origin, or a host that was made
+/// to point at this machine.
+fn is_from_web_page(headers: &HeaderMap) -> bool {
+    let origin = header::header_text(headers, &ORIGIN);
+    let foreign_origin = origin.is_some_and(|origin| {
+        let uri = origin.parse::<Uri>().ok();
+        !uri.and_then(|uri| uri.authority().map(is_this_machine))
+            .unwrap_or(false)
+    });
+    let host = headers.get(HOST).map(|host| {
+        let authority = Authority::try_from(host.as_bytes()).ok();
+        authority.is_some_and(|authority| is_this_machine(&authority))
+    });
+    foreign_origin || host == Some(false)
+}
+
+fn is_this_machine(authority: &Authority) -> bool {
+    let host = authority.host().trim_matches(['[', ']']);
+    let address = host.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use compact::config::GatewayConfig;
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        });
+        pairs.collect()
+    }
+
+    fn settings(keys: Vec<String>) -> GatewaySettings {
+        let config = GatewayConfig {
+            keys,
+            ..GatewayConfig::default()
+        };
+        GatewaySettings::from_config(&config).unwrap()
+    }
+
+    #[test]
+    fn without_keys_programs_of_this_machine_are_one_tenant_and_pages_are_refused() {
+        let settings = settings(Vec::new());
+        let admitted = |pairs: &[(&'static str, &str)]| {
+            admit(&settings, &headers(pairs)).map(|admission| admission.tenant)
+        };
+        let one = Ok(Tenant::default());
+        assert_eq!(admitted(&[("host", "127.0.0.1:8787")]), one);
+        assert_eq!(
+            admitted(&[("host", "localhost:8787"), ("authorization", "Bearer k")]),
+            one
+        );
+        assert_eq!(
+            admitted(&[("host", "[::1]:8787"), ("origin", "http://localhost:8787")]),
+            one
+        );
+        let refused = Err(AccessError::WebPage);
+        assert_eq!(admitted(&[("host", "rebound.example:8787")]), refused);
+        assert_eq!(
+            admitted(&[("host", "localhost"), ("origin", "https://page.example")]),
+            refused
+        );
+        assert_eq!(
+            admitted(&[("host", "localhost"), ("origin", "null")]),
+            refused
+        );
+    }
+
+    #[test]
+    fn a_key_is_a_tenant_wherever_it_stands() {
+        let (one, two) = (make_key("one").unwrap(), make_key("two").unwrap());
+        let settings = settings(vec![one.setting.clone(), two.setting]);
+        assert!(!one.setting.contains(&one.key));
+        let tenant = |pairs: &[(&'static str, &str)]| {
+            admit(&settings, &headers(pairs)).map(|admission| admission.tenant.scope())
+        };
+        assert_eq!(
+            tenant(&[("x-compact-key", &one.key)]),
+            Ok("one/".to_owned())
+        );
+        assert_eq!(tenant(&[("x-api-key", &two.key)]), Ok("two/".to_owned()));
+        let bearer = format!("Bearer {}", two.key);
+        assert_eq!(tenant(&[("authorization", &bearer)]), Ok("two/".to_owned()));
+        assert_eq!(
+            tenant(&[("x-compact-key", "cgw_00")]),
+            Err(AccessError::Key)
+        );
+        assert_eq!(tenant(&[]), Err(AccessError::Key));
+    }
+
+    #[test]
+    fn the_gateways_key_never_goes_to_an_upstream() {
+        let one = make_key("one").unwrap();
+        let settings = settings(vec![one.setting]);
+        let mut upstream = Upstream::new("local", "http://127.0.0.1:1").unwrap();
+        let came = headers(&[("x-api-key", &one.key)]);
+        let admission = admit(&settings, &came).unwrap();
+        let mut sent = came;
+        let refused = Err(AccessError::NoUpstreamKey);
+        assert_eq!(admission.set_upstream_key(&mut sent, &upstream), refused);
+        upstream.key = crate::upstream::UpstreamKey::new("sk-real".to_owned());
+        assert_eq!(admission.set_upstream_key(&mut sent, &upstream), Ok(()));
+        assert_eq!(sent, headers(&[("x-api-key", "sk-real")]));
+    }
+}

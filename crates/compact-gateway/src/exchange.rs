@@ -1,0 +1,326 @@
+//! One request, from its client to its upstream and back.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use compact::format::usage::ReportedUsage;
+use compact::format::validate::Provider;
+use http::header::{CONTENT_ENCODING, UPGRADE};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::Instant;
+
+use crate::Gateway;
+use crate::access::{self, AccessError, Admission};
+use crate::body::{self, BodyError};
+use crate::class::RequestClass;
+use crate::compaction;
+use crate::header;
+use crate::live::LiveSession;
+use crate::preflight::{ModelRequest, PlannedAction, RequestPlan, SessionTurn};
+use crate::received::{AnswerEnd, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
+use crate::refusal;
+use crate::route::{self, Endpoint, Route};
+use crate::upstream::UpstreamError;
+use crate::usage::UsageReader;
+
+/// A request that goes out as it came, or nearly so.
+struct Outgoing {
+    route: Route,
+    method: Method,
+    headers: HeaderMap,
+    in_flight: InFlight,
+}
+
+/// Answers a request.
+pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let route = route::find_route(&gateway.settings, &head.method, &head.uri, &head.headers);
+    let admission = match access::admit(&gateway.settings, &head.headers) {
+        Ok(admission) => admission,
+        Err(error) => return refuse_access(&route, error),
+    };
+    if head.headers.contains_key(UPGRADE) {
+        // Whoever asks for a socket goes on with plain requests when it hears this.
+        let status = StatusCode::UPGRADE_REQUIRED;
+        return refusal::refuse(route.endpoint, status, "the gateway speaks plain HTTP");
+    }
+    let mut headers = header::forwarded_headers(&head.headers);
+    if let Err(error) = admission.set_upstream_key(&mut headers, &route.upstream) {
+        return refuse_access(&route, error);
+    }
+    let outgoing = Outgoing {
+        method: head.method,
+        headers,
+        in_flight: InFlight::new(&gateway.metrics.in_flight),
+        route,
+    };
+    match outgoing.route.endpoint {
+        Endpoint::Model(_) | Endpoint::Compact => {
+            let read = body::read_body(&head.headers, body, gateway.settings.max_body).await;
+            match read {
+                Ok(body) => {
+                    let came = head.headers;
+                    answer_model(gateway, outgoing, admission, &came, body).await
+                }
+                Err(error) => refuse_body(outgoing.route.endpoint, &error),
+            }
+        }
+        Endpoint::Other => pass_request(gateway, outgoing, body).await,
+    }
+}
+
+/// Passes a request on without a look at it.
+async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) -> Response {
+    match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
+        Ok(answer) => {
+            count_answer(gateway, &outgoing, "other", answer.status());
+            answer.into_response(AnswerWatch::new(outgoing.in_flight))
+        }
+        Err(error) => refuse_unreachable(gateway, &outgoing, "other", &error),
+    }
+}
+
+/// Answers a request to a model.
+async fn answer_model(
+    gateway: &Arc<Gateway>,
+    mut outgoing: Outgoing,
+    admission: Admission,
+    came: &HeaderMap,
+    body: Bytes,
+) -> Response {
+    let endpoint = outgoing.route.endpoint;
+    let provider = endpoint.provider();
+    let Some(plain) = body::unpack_body(came, &body, gateway.settings.max_body) else {
+        gateway.note_failure("packed");
+        return pass_request(gateway, outgoing, Body::from(body)).await;
+    };
+    // Only we can read an item of ours, so it never goes on as such.
+    let items =
+        (provider == Provider::OpenAiResponses).then(|| compaction::write_out_items(&plain));
+    let (plain, body) = match items.flatten() {
+        Some(written) => {
+            outgoing.headers.remove(CONTENT_ENCODING);
+            (written.clone(), written)
+        }
+        None => (plain, body),
+    };
+    let request = ModelRequest {
+        endpoint,
+        tenant: admission.tenant,
+        provider,
+        upstream: Arc::clone(&outgoing.route.upstream),
+        target: outgoing.route.target.clone(),
+        headers: came.clone(),
+        plain,
+    };
+    let began = Instant::now();
+    let plan = gateway.plan_request(request.clone()).await;
+    gateway.metrics.note_preflight(began.elapsed());
+    let RequestPlan {
+        class,
+        form,
+        action,
+    } = plan;
+    match action {
+        PlannedAction::Pass => send_unwatched(gateway, outgoing, class, body).await,
+        PlannedAction::PassAfterFailure(reason) => {
+            gateway.note_failure(reason);
+            send_unwatched(gateway, outgoing, class, body).await
+        }
+        PlannedAction::Send(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
+        PlannedAction::Answer(answer) => {
+            gateway.metrics.count_compaction("agent");
+            count_answer(gateway, &outgoing, class.name(), 200);
+            answer
+        }
+        PlannedAction::Refuse(too_long) => {
+            count_answer(gateway, &outgoing, class.name(), 400);
+            refusal::refuse_overflow(provider, form, too_long)
+        }
+    }
+}
+
+/// Sends a request as it came; its answer is nobody's but the client's.
+async fn send_unwatched(
+    gateway: &Arc<Gateway>,
+    outgoing: Outgoing,
+    class: RequestClass,
+    body: Bytes,
+) -> Response {
+    match send(gateway, &outgoing, outgoing.headers.clone(), body.into()).await {
+        Ok(answer) => {
+            count_answer(gateway, &outgoing, class.name(), answer.status());
+            answer.into_response(AnswerWatch::new(outgoing.in_flight))
+        }
+        Err(error) => refuse_unreachable(gateway, &outgoing, class.name(), &error),
+    }
+}
+
+/// Sends a request of a session, once more and smaller if it is refused as too long, and reads what its answer
+/// reports.
+async fn send_turn(
+    gateway: &Arc<Gateway>,
+    outgoing: Outgoing,
+    request: ModelRequest,
+    class: RequestClass,
+    mut turn: SessionTurn,
+    body: Bytes,
+) -> Response {
+    if turn.receipt.is_some() {
+        gateway.metrics.count_compaction("preflight");
+    }
+    let provider = request.provider;
+    let mut answer = match send_view(gateway, &outgoing, &turn, &body).await {
+        Ok(answer) => answer,
+        Err(error) => return refuse_unreachable(gateway, &outgoing, class.name(), &error),
+    };
+    let scrutiny = match turn.is_large {
+        true => Scrutiny::Opening,
+        false => Scrutiny::Errors,
+    };
+    let name = outgoing.route.upstream.name.clone();
+    if let Some(overflow) = answer.find_overflow(scrutiny).await {
+        match gateway.shrink_request(request, &turn, overflow).await {
+            Some(smaller) => {
+                gateway.metrics.count_overflow(&name, "retried");
+                gateway.metrics.count_compaction("overflow");
+                turn = smaller;
+                answer = match send_view(gateway, &outgoing, &turn, &body).await {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        return refuse_unreachable(gateway, &outgoing, class.name(), &error);
+                    }
+                };
+            }
+            None => gateway.metrics.count_overflow(&name, "relayed"),
+        }
+    }
+    count_answer(gateway, &outgoing, class.name(), answer.status());
+    relay_turn(gateway, outgoing, provider, &turn, answer)
+}
+
+/// Passes the answer of a session's request on, and its reports to the session.
+fn relay_turn(
+    gateway: &Arc<Gateway>,
+    outgoing: Outgoing,
+    provider: Provider,
+    turn: &SessionTurn,
+    answer: ReceivedAnswer,
+) -> Response {
+    let mut watch = AnswerWatch::new(outgoing.in_flight);
+    if (200..300).contains(&answer.status()) {
+        let reader = UsageReader::new(provider, answer.headers());
+        let (gateway, live) = (Arc::clone(gateway), Arc::clone(&turn.live));
+        let upstream = outgoing.route.upstream.name.clone();
+        let deliver = move |report: Option<ReportedUsage>, end: AnswerEnd| {
+            deliver_report(&gateway, &upstream, live, report, end);
+        };
+        watch = watch.with_report(reader, Box::new(deliver));
+    }
+    let mut response = answer.into_response(watch);
+    let headers = response.headers_mut();
+    headers.insert(header::SESSION, header::own_value(&turn.live.name));
+    if let Some(receipt) = &turn.receipt {
+        headers.insert(header::RECEIPT, header::own_value(receipt));
+    }
+    response
+}
+
+/// Hands a report to its session, now or before its next request.
+fn deliver_report(
+    gateway: &Gateway,
+    upstream: &str,
+    live: Arc<LiveSession>,
+    report: Option<ReportedUsage>,
+    end: AnswerEnd,
+) {
+    if let Some(report) = &report {
+        let usage = &report.usage;
+        for (kind, tokens) in [
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cache_read", usage.cache_read_tokens),
+            ("cache_write", usage.cache_creation_tokens),
+        ] {
+            gateway.metrics.count_usage(upstream, kind, tokens);
+        }
+    }
+    // An answer that was cut may have had a report to come.
+    if report.is_none() && end == AnswerEnd::Cut {
+        return;
+    }
+    live.note_report(report);
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move {
+            let mut session = live.session.lock().await;
+            live.deliver_report(&mut session);
+        });
+    }
+}
+
+async fn send_view(
+    gateway: &Gateway,
+    outgoing: &Outgoing,
+    turn: &SessionTurn,
+    body: &Bytes,
+) -> Result<ReceivedAnswer, UpstreamError> {
+    let mut headers = outgoing.headers.clone();
+    let body = match &turn.view {
+        Some(view) => {
+            headers.remove(CONTENT_ENCODING);
+            view.clone()
+        }
+        None => body.clone(),
+    };
+    send(gateway, outgoing, headers, body.into()).await
+}
+
+async fn send(
+    gateway: &Gateway,
+    outgoing: &Outgoing,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<ReceivedAnswer, UpstreamError> {
+    let route = &outgoing.route;
+    let method = outgoing.method.clone();
+    let sent = gateway
+        .client
+        .send(&route.upstream, method, &route.target, headers, body);
+    sent.await.map(ReceivedAnswer::new)
+}
+
+fn count_answer(gateway: &Gateway, outgoing: &Outgoing, class: &'static str, status: u16) {
+    let upstream = &outgoing.route.upstream.name;
+    gateway.metrics.count_answer(class, upstream, status);
+}
+
+fn refuse_unreachable(
+    gateway: &Gateway,
+    outgoing: &Outgoing,
+    class: &'static str,
+    error: &UpstreamError,
+) -> Response {
+    let status = match error {
+        UpstreamError::Target => StatusCode::BAD_REQUEST,
+        UpstreamError::Unreachable(_) => StatusCode::BAD_GATEWAY,
+    };
+    count_answer(gateway, outgoing, class, status.as_u16());
+    let message = format!("{error} {}", outgoing.route.upstream.name);
+    refusal::refuse(outgoing.route.endpoint, status, &message)
+}
+
+fn refuse_access(route: &Route, error: AccessError) -> Response {
+    refusal::refuse(route.endpoint, error.status(), &error.to_string())
+}
+
+fn refuse_body(endpoint: Endpoint, error: &BodyError) -> Response {
+    let status = match error {
+        BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Broken => StatusCode::BAD_REQUEST,
+    };
+    refusal::refuse(endpoint, status, &error.to_string())
+}

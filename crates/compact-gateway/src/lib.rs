@@ -1,0 +1,141 @@
+//! An HTTP gateway: agents send to it what they would send to their model's provider, and it passes that on,
+//! compacted when it must be.
+//!
+//! Until a history must be compacted, a request is forwarded byte for byte with all of its client's headers.
+//! Then only what changed is spliced; the rest stays as the client wrote it, and so does the view between two
+//! compactions, so that providers' caches keep hitting. Streams pass chunk by chunk. Whatever fails here, the
+//! original goes out. What is compacted, when and how, is the engine's to decide: this crate is a door and
+//! only translates.
+//!
+//! [`router`] is the whole service, to be merged with others; [`serve`] listens with it.
+
+mod access;
+mod body;
+mod class;
+mod compaction;
+mod exchange;
+mod header;
+mod identity;
+mod limit;
+mod live;
+mod metric;
+mod preflight;
+mod received;
+mod refusal;
+mod route;
+mod server;
+mod settings;
+mod upstream;
+mod usage;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use compact::Compact;
+use compact::event::{EventKind, EventScope, EventSink};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+
+pub use access::{NewKey, make_key};
+pub use server::{ServeError, listen, serve};
+pub use settings::{GatewaySettings, SettingsError};
+
+use limit::LearnedLimits;
+use live::LiveSessions;
+use metric::GatewayMetrics;
+use preflight::EnginePlaces;
+use upstream::UpstreamClient;
+
+/// How Prometheus wants its text announced.
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A gateway: the engine, the servers behind it, and the sessions that pass through.
+pub struct Gateway {
+    settings: GatewaySettings,
+    client: UpstreamClient,
+    sessions: LiveSessions,
+    limits: LearnedLimits,
+    places: EnginePlaces,
+    metrics: Arc<GatewayMetrics>,
+    sink: Arc<dyn EventSink>,
+    is_draining: AtomicBool,
+}
+
+impl Gateway {
+    /// Makes a gateway; it connects to nothing before the first request.
+    pub fn new(compact: Compact, settings: GatewaySettings) -> Result<Gateway, SettingsError> {
+        Ok(Gateway {
+            client: UpstreamClient::new()?,
+            sink: compact.sink()?,
+            sessions: LiveSessions::new(compact, &settings),
+            limits: LearnedLimits::new(),
+            places: EnginePlaces::new(),
+            metrics: Arc::new(GatewayMetrics::new()),
+            is_draining: AtomicBool::new(false),
+            settings,
+        })
+    }
+
+    /// Makes `/readyz` say that no new requests should come; those that come are still answered.
+    pub fn begin_draining(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the settings that it runs with.
+    pub fn settings(&self) -> &GatewaySettings {
+        &self.settings
+    }
+}
+
+/// Returns the service: the gateway's own pages, and everything else passed on.
+pub fn router(gateway: Arc<Gateway>) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(answer_ready))
+        .route("/metrics", get(answer_metrics))
+        .fallback(answer_request)
+        .with_state(gateway)
+}
+
+async fn answer_ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {
+    match gateway.is_draining.load(Ordering::Relaxed) {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+        false => (StatusCode::OK, "ready\n"),
+    }
+}
+
+async fn answer_metrics(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Response {
+    if let Err(error) = access::admit(&gateway.settings, &headers) {
+        return (error.status(), format!("{error}\n")).into_response();
+    }
+    gateway.note_session_count();
+    match gateway.metrics.render() {
+        Ok(text) => ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+async fn answer_request(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+    exchange::answer(&gateway, request).await
+}
+
+impl Gateway {
+    /// Counts a failure of ours after which a request goes out as it came, and says so.
+    fn note_failure(&self, reason: &'static str) {
+        self.metrics.count_failure(reason);
+        let scope = EventScope::default();
+        let reason = reason.to_owned();
+        let now = self.sessions.compact().clock().timestamp();
+        self.sink
+            .emit(&scope.event(EventKind::FailedOpen { reason }, &now));
+    }
+
+    fn note_session_count(&self) {
+        let count = i64::try_from(self.sessions.count()).unwrap_or(i64::MAX);
+        self.metrics.sessions.set(count);
+    }
+}

@@ -1,0 +1,220 @@
+//! The sessions that pass through, in memory within bounds: found by name, or by how a history goes on.
+//!
+//! A session that was put out is taken up from the history that its agent sends, and from the record of its
+//! compactions. Within one named session an agent may send histories that begin differently: sub-agents that
+//! it does not name. Each is a line of its own, so that none loses the other's view.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use compact::format::usage::ReportedUsage;
+use compact::manager::new_session_name;
+use compact::message::{Chain, Conversation, EntryHash, frame};
+use compact::{Compact, Error, Session, SessionTable, TableLimits};
+use lru::LruCache;
+
+use crate::identity::SessionKey;
+use crate::settings::GatewaySettings;
+
+/// What a session in memory takes for each byte of its history: the bytes, the entries, their counts.
+const MEMORY_PER_BYTE: u64 = 3;
+
+/// The most answers that are remembered.
+const MOST_ANSWERED: usize = 4096;
+
+/// All sessions of a gateway.
+pub(crate) struct LiveSessions {
+    compact: Compact,
+    table: SessionTable<LiveSession>,
+    /// The sessions whose agents were given a summary, by its receipt, with their scopes.
+    answered: Mutex<LruCache<String, (String, String)>>,
+}
+
+/// A session that requests of one history share.
+pub(crate) struct LiveSession {
+    pub(crate) name: String,
+    /// One request at a time decides what to send.
+    pub(crate) session: tokio::sync::Mutex<Session>,
+    notes: Mutex<SessionNotes>,
+}
+
+/// What is known of a session without waiting for it.
+#[derive(Default)]
+struct SessionNotes {
+    /// The first entry of its history, instructions aside.
+    first: Option<EntryHash>,
+    /// What an upstream reported of the last request, until the session takes it.
+    report: Option<Option<ReportedUsage>>,
+}
+
+impl LiveSessions {
+    pub(crate) fn new(compact: Compact, settings: &GatewaySettings) -> LiveSessions {
+        LiveSessions {
+            compact,
+            table: SessionTable::new(TableLimits {
+                sessions: settings.max_sessions,
+                weight: settings.max_session_bytes,
+            }),
+            answered: Mutex::new(LruCache::unbounded()),
+        }
+    }
+
+    /// Returns the engine.
+    pub(crate) fn compact(&self) -> &Compact {
+        &self.compact
+    }
+
+    /// Counts the sessions in memory.
+    pub(crate) fn count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Finds the session that a history belongs to, or makes it.
+    pub(crate) async fn find(
+        &self,
+        key: &SessionKey,
+        conversation: &Conversation,
+    ) -> Result<Arc<LiveSession>, Error> {
+        if let Some(name) = self.find_answered(&key.scope, conversation) {
+            let live = self.find_or_add(&name);
+            live.lock_notes().first = first_entry(conversation);
+            return Ok(live);
+        }
+        match &key.name {
+            Some(name) => Ok(self.find_named(name, conversation)),
+            None => self.find_unnamed(&key.scope, conversation).await,
+        }
+    }
+
+    /// Notes that an agent goes on from a summary of its session.
+    pub(crate) fn note_answer(&self, key: &SessionKey, live: &LiveSession, receipt: &str) {
+        let mut answered = self.lock_answered();
+        let session = (key.scope.clone(), live.name.clone());
+        answered.put(receipt.to_owned(), session);
+        if answered.len() > MOST_ANSWERED {
+            answered.pop_lru();
+        }
+    }
+
+    /// Returns the session whose agent goes on from a summary that it was given.
+    fn find_answered(&self, scope: &str, conversation: &Conversation) -> Option<String> {
+        let said = conversation
+            .entries
+            .iter()
+            .filter(|entry| !entry.is_leading());
+        let frames = said.filter_map(|entry| frame::find_frame(&entry.blocks)?.receipt);
+        let mut answered = self.lock_answered();
+        let found = frames
+            .filter_map(|receipt| answered.get(&receipt).cloned())
+            .next();
+        let (of, name) = found?;
+        (of == scope).then_some(name)
+    }
+
+    fn lock_answered(&self) -> MutexGuard<'_, LruCache<String, (String, String)>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find_named(&self, name: &str, conversation: &Conversation) -> Arc<LiveSession> {
+        let first = first_entry(conversation);
+        let is_same_line = |live: &LiveSession| {
+            let notes = live.lock_notes();
+            notes.first.is_none() || notes.first == first
+        };
+        let main = self.find_or_add(name);
+        let live = match (is_same_line(&main), first) {
+            (true, _) | (_, None) => main,
+            (false, Some(first)) => self.find_or_add(&format!("{name}/{first}")),
+        };
+        live.lock_notes().first = first;
+        live
+    }
+
+    async fn find_unnamed(
+        &self,
+        scope: &str,
+        conversation: &Conversation,
+    ) -> Result<Arc<LiveSession>, Error> {
+        let hashes = EntryHash::from_entries(&conversation.entries);
+        let beginnings = Chain::prefix_chains(conversation.entries.iter().zip(&hashes));
+        let mut name = self.table.find_continued(scope, &beginnings);
+        if name.is_none() {
+            let manager = self.compact.manager()?;
+            name = manager.find_session(conversation, scope).await?;
+        }
+        if let Some(name) = name {
+            let live = self.find_or_add(&name);
+            // Somebody else may have gone on from it meanwhile: then this is a new session.
+            if live.is_continued_by(&beginnings).await {
+                return Ok(live);
+            }
+        }
+        let name = format!("{scope}{}", new_session_name(&beginnings));
+        Ok(self.find_or_add(&name))
+    }
+
+    fn find_or_add(&self, name: &str) -> Arc<LiveSession> {
+        let make = || LiveSession {
+            name: name.to_owned(),
+            session: tokio::sync::Mutex::new(self.compact.session(name)),
+            notes: Mutex::default(),
+        };
+        self.table.find_or_add(name, make).0
+    }
+
+    /// Notes what a session has come to, so that what goes on from it is found and memory stays bounded.
+    pub(crate) fn note_progress(
+        &self,
+        key: &SessionKey,
+        live: &LiveSession,
+        session: &Session,
+        bytes: usize,
+    ) {
+        if let (None, Some(state)) = (&key.name, session.state()) {
+            let chains = state.continuation_chains();
+            self.table.note_chains(&key.scope, &live.name, chains);
+        }
+        let weight = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let weight = weight.saturating_mul(MEMORY_PER_BYTE);
+        self.table.note_weight(&live.name, weight);
+    }
+
+    /// Forgets a session whose call failed: what it holds may be half done.
+    pub(crate) fn forget(&self, live: &LiveSession) {
+        self.table.remove(&live.name);
+    }
+}
+
+impl LiveSession {
+    fn lock_notes(&self) -> MutexGuard<'_, SessionNotes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn is_continued_by(&self, beginnings: &[Chain]) -> bool {
+        let session = self.session.lock().await;
+        let chains = session.state().map(|state| state.continuation_chains());
+        let chains = chains.unwrap_or_default();
+        chains.is_empty() || chains.iter().any(|chain| beginnings.contains(chain))
+    }
+
+    /// Notes what an upstream reported; nothing where it reported nothing.
+    pub(crate) fn note_report(&self, report: Option<ReportedUsage>) {
+        self.lock_notes().report = Some(report);
+    }
+
+    /// Hands a session what was reported since.
+    pub(crate) fn deliver_report(&self, session: &mut Session) {
+        let report = self.lock_notes().report.take();
+        if let Some(report) = report {
+            session.observe_report(report);
+        }
+    }
+}
+
+/// Returns the first entry of a history that is no instruction.
+fn first_entry(conversation: &Conversation) -> Option<EntryHash> {
+    let mut said = conversation
+        .entries
+        .iter()
+        .filter(|entry| !entry.is_leading());
+    said.next().map(EntryHash::from_entry)
+}

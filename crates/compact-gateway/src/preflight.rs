@@ -1,0 +1,339 @@
+//! From a request's body to what is sent: who it belongs to, what it is for, and the engine's answer.
+//!
+//! This computes, for milliseconds, so it runs on threads that may, and only as many at a time as there are
+//! processors. Whatever fails here but a budget that holds nothing, the original goes out.
+
+use std::sync::Arc;
+use std::thread;
+
+use axum::response::Response;
+use bytes::Bytes;
+use compact::config::CompactionAnswer;
+use compact::format::overflow::Overflow;
+use compact::format::validate::{self, Provider, Strictness};
+use compact::format::{self, ParsedTranscript, TranscriptScope};
+use compact::token::Tokens;
+use compact::{Error, ErrorKind, Prompt};
+use http::HeaderMap;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::Gateway;
+use crate::access::Tenant;
+use crate::class::{self, BodyFacts, CompactionKind, RequestClass};
+use crate::compaction::SummaryAnswer;
+use crate::header;
+use crate::identity::SessionKey;
+use crate::live::LiveSession;
+use crate::refusal::{AnswerForm, TooLong};
+use crate::route::Endpoint;
+use crate::upstream::Upstream;
+
+/// A request to a model, as its client sent it.
+#[derive(Clone)]
+pub(crate) struct ModelRequest {
+    pub(crate) tenant: Tenant,
+    pub(crate) provider: Provider,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    /// The body, unpacked.
+    pub(crate) plain: Bytes,
+    /// Whether the path itself asks for a summary.
+    pub(crate) endpoint: Endpoint,
+}
+
+/// What is to be done with a request to a model.
+pub(crate) struct RequestPlan {
+    pub(crate) class: RequestClass,
+    pub(crate) form: AnswerForm,
+    pub(crate) action: PlannedAction,
+}
+
+/// What is to be done.
+pub(crate) enum PlannedAction {
+    /// It goes out as it came, and nobody looks at its answer.
+    Pass,
+    /// It goes out as it came because something of ours failed.
+    PassAfterFailure(&'static str),
+    /// It goes out, as it came or as a view.
+    Send(SessionTurn),
+    /// Nothing that could be sent fits.
+    Refuse(TooLong),
+    /// It asks for a summary, and this is it.
+    Answer(Response),
+}
+
+/// A request that is part of a session.
+pub(crate) struct SessionTurn {
+    pub(crate) live: Arc<LiveSession>,
+    pub(crate) model: Option<String>,
+    /// The body of the view; none where the history goes out as it came.
+    pub(crate) view: Option<Bytes>,
+    /// The receipt of the compaction that was made for it.
+    pub(crate) receipt: Option<String>,
+    /// Whether the prompt fills so much of its window that an upstream may refuse it.
+    pub(crate) is_large: bool,
+}
+
+/// How many requests compute at a time.
+pub(crate) struct EnginePlaces(Arc<Semaphore>);
+
+impl EnginePlaces {
+    pub(crate) fn new() -> EnginePlaces {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        EnginePlaces(Arc::new(Semaphore::new(cores)))
+    }
+}
+
+impl Gateway {
+    /// Runs work of the engine on a thread that may compute; `None` if it panicked.
+    async fn run_engine<T, F>(self: &Arc<Self>, work: F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&Gateway) -> T + Send + 'static,
+    {
+        let place = Arc::clone(&self.places.0).acquire_owned().await;
+        let gateway = Arc::clone(self);
+        let handle = Handle::current();
+        let worked = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            handle.block_on(work(&gateway))
+        });
+        worked.await.ok()
+    }
+
+    /// Finds out what to do with a request.
+    pub(crate) async fn plan_request(self: &Arc<Self>, request: ModelRequest) -> RequestPlan {
+        let planned = self.run_engine(async move |gateway| gateway.plan(&request).await);
+        planned.await.unwrap_or(RequestPlan {
+            class: RequestClass::Main,
+            form: AnswerForm::Whole,
+            action: PlannedAction::PassAfterFailure("panic"),
+        })
+    }
+
+    async fn plan(&self, request: &ModelRequest) -> RequestPlan {
+        let facts = BodyFacts::read(&request.plain);
+        let form = facts.answer_form(&request.target);
+        let format = request.provider.format();
+        let parsed = format::parse(request.plain.clone(), Some(format), TranscriptScope::Live);
+        let Ok(parsed) = parsed else {
+            // What we cannot read, the provider may: it is its to judge.
+            return RequestPlan {
+                class: RequestClass::Main,
+                form,
+                action: PlannedAction::PassAfterFailure("unreadable"),
+            };
+        };
+        let (provider, headers) = (request.provider, &request.headers);
+        let class = match request.endpoint {
+            Endpoint::Compact => RequestClass::Compaction(CompactionKind::Endpoint),
+            _ => class::classify(
+                provider,
+                headers,
+                &facts,
+                &request.plain,
+                &parsed.conversation,
+            ),
+        };
+        let model = model_in_target(&request.target).or_else(|| facts.model());
+        let action = match class {
+            RequestClass::Main | RequestClass::SubAgent => {
+                self.plan_turn(request, parsed, model).await
+            }
+            RequestClass::Compaction(kind)
+                if self.settings.answer_compaction == CompactionAnswer::Ours =>
+            {
+                self.plan_answer(request, parsed, model, kind, form).await
+            }
+            _ => PlannedAction::Pass,
+        };
+        RequestPlan {
+            class,
+            form,
+            action,
+        }
+    }
+
+    async fn plan_turn(
+        &self,
+        request: &ModelRequest,
+        parsed: ParsedTranscript,
+        model: Option<String>,
+    ) -> PlannedAction {
+        let in_body = parsed.conversation.session_id.as_deref();
+        let key = SessionKey::read(&request.tenant, &request.headers, in_body);
+        let live = match self.sessions.find(&key, &parsed.conversation).await {
+            Ok(live) => live,
+            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+        };
+        let limit = self.limits.find(&request.upstream.name, model.as_deref());
+        let mut session = live.session.lock().await;
+        live.deliver_report(&mut session);
+        session.use_model(model.as_deref(), limit);
+        let prompt = session.preflight(parsed).await;
+        let window = self.window_of(model.as_deref(), limit);
+        let action = match prompt {
+            Ok(prompt) => {
+                let bytes = request.plain.len();
+                self.sessions.note_progress(&key, &live, &session, bytes);
+                send_prompt(request, &prompt, Arc::clone(&live), model)
+            }
+            Err(error) if error.kind() == ErrorKind::Budget => PlannedAction::Refuse(TooLong {
+                tokens: needed_tokens(&error, window),
+                window,
+            }),
+            Err(error) => PlannedAction::PassAfterFailure(failure_name(&error)),
+        };
+        if let PlannedAction::PassAfterFailure(_) = &action {
+            self.sessions.forget(&live);
+        }
+        action
+    }
+
+    /// Writes the summary that an agent asks for; where there is nothing to summarize, its model does.
+    async fn plan_answer(
+        &self,
+        request: &ModelRequest,
+        mut parsed: ParsedTranscript,
+        model: Option<String>,
+        kind: CompactionKind,
+        form: AnswerForm,
+    ) -> PlannedAction {
+        kind.drop_question(&mut parsed.conversation);
+        let in_body = parsed.conversation.session_id.as_deref();
+        let key = SessionKey::read(&request.tenant, &request.headers, in_body);
+        let live = match self.sessions.find(&key, &parsed.conversation).await {
+            Ok(live) => live,
+            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+        };
+        let limit = self.limits.find(&request.upstream.name, model.as_deref());
+        // Beside the live session: an agent may ask ahead and go on from its old history for a while.
+        let mut session = self.sessions.compact().session(&*live.name);
+        session.use_model(model.as_deref(), limit);
+        let made = match session.summarize(parsed, None).await {
+            Ok(Some(made)) => made,
+            Ok(None) => return PlannedAction::Pass,
+            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+        };
+        let receipt = &made.receipt.receipt_id;
+        self.sessions.note_answer(&key, &live, receipt);
+        let answer = SummaryAnswer {
+            kind,
+            provider: request.provider,
+            form,
+            model: model.as_deref().unwrap_or_default(),
+            text: &made.text,
+            receipt,
+        };
+        let mut answer = answer.write();
+        let headers = answer.headers_mut();
+        headers.insert(header::SESSION, header::own_value(&live.name));
+        headers.insert(header::RECEIPT, header::own_value(receipt));
+        PlannedAction::Answer(answer)
+    }
+
+    /// Makes a smaller prompt of a request that its upstream refused; `None` where there is none.
+    pub(crate) async fn shrink_request(
+        self: &Arc<Self>,
+        request: ModelRequest,
+        turn: &SessionTurn,
+        overflow: Overflow,
+    ) -> Option<SessionTurn> {
+        let (live, model) = (Arc::clone(&turn.live), turn.model.clone());
+        if let Some(limit) = overflow.limit {
+            self.limits
+                .learn(&request.upstream.name, model.as_deref(), limit);
+        }
+        let shrunk = self.run_engine(async move |_| {
+            let format = Some(request.provider.format());
+            let parsed =
+                format::parse(request.plain.clone(), format, TranscriptScope::Live).ok()?;
+            let mut session = live.session.lock().await;
+            let prompt = session.shrink(parsed, overflow).await.ok()??;
+            match send_prompt(&request, &prompt, Arc::clone(&live), model) {
+                PlannedAction::Send(turn) => Some(turn),
+                _ => None,
+            }
+        });
+        shrunk.await?
+    }
+
+    fn window_of(&self, model: Option<&str>, limit: Option<Tokens>) -> Tokens {
+        self.sessions.compact().window(model).at_most(limit).tokens
+    }
+}
+
+/// Sends a prompt, unless its provider would refuse what it accepted before.
+fn send_prompt(
+    request: &ModelRequest,
+    prompt: &Prompt,
+    live: Arc<LiveSession>,
+    model: Option<String>,
+) -> PlannedAction {
+    let Ok(body) = prompt.body() else {
+        return PlannedAction::PassAfterFailure("emit");
+    };
+    let is_unchanged = body == request.plain;
+    if !is_unchanged && !is_as_valid(request, &body) {
+        return PlannedAction::PassAfterFailure("invalid_view");
+    }
+    let decision = prompt.decision();
+    PlannedAction::Send(SessionTurn {
+        live,
+        model,
+        view: (!is_unchanged).then_some(body),
+        receipt: prompt.receipt().map(|receipt| receipt.receipt_id.clone()),
+        is_large: decision.tokens.0.saturating_mul(2) >= decision.window.0,
+    })
+}
+
+/// Returns whether a view breaks no rule that the original keeps.
+fn is_as_valid(request: &ModelRequest, view: &Bytes) -> bool {
+    let broken = |body: &[u8]| validate::check(request.provider, Strictness::Vendor, body);
+    let Ok(found) = broken(view) else {
+        return false;
+    };
+    if found.is_empty() {
+        return true;
+    }
+    let Ok(before) = broken(&request.plain) else {
+        return false;
+    };
+    let was_broken = |rule| before.iter().any(|violation| violation.rule == rule);
+    found.iter().all(|violation| was_broken(violation.rule))
+}
+
+/// Returns the model that a path of Gemini names.
+fn model_in_target(target: &str) -> Option<String> {
+    let (before, _) = target
+        .split_once(":generateContent")
+        .or_else(|| target.split_once(":streamGenerateContent"))?;
+    before.rsplit('/').next().map(str::to_owned)
+}
+
+/// Returns what a prompt needs that does not fit, as far as an error says it.
+fn needed_tokens(error: &Error, window: Tokens) -> Tokens {
+    use compact::manager::{CompactError, RuntimeError};
+    match error {
+        Error::Runtime(RuntimeError::Compact(
+            CompactError::InsufficientBudget { needed, .. }
+            | CompactError::InstructionsTooLarge { needed, .. },
+        )) => Tokens(needed.0.max(window.0 + 1)),
+        _ => Tokens(window.0 + 1),
+    }
+}
+
+fn failure_name(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Config => "config",
+        ErrorKind::Input => "unreadable",
+        ErrorKind::Budget => "budget",
+        ErrorKind::Summarizer => "summarizer",
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::Busy => "busy",
+        ErrorKind::Storage => "storage",
+        ErrorKind::Unexpected => "unexpected",
+    }
+}

@@ -1,0 +1,168 @@
+//! Clients that mean no good.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::scene::{Scene, chat_answer};
+
+async fn send_raw(scene: &Scene, bytes: &[u8]) -> String {
+    let address = scene.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let _ = timeout(Duration::from_secs(5), read).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn no_header_and_no_target_leads_anywhere_else() {
+    let scene = Scene::new(128_000, chat_answer).await;
+    for request in [
+        "GET http://169.254.169.254/latest HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Host: evil.example\r\nX-Compact-Upstream: http://evil.example\r\nConnection: close\r\n\r\n",
+        "GET //evil.example/x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+    ] {
+        let answer = send_raw(&scene, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let targets: Vec<String> = scene.sent().into_iter().map(|sent| sent.target).collect();
+    assert_eq!(targets, ["/latest", "/v1/models", "//evil.example/x"]);
+    let host = scene.sent()[0].headers["host"].to_str().unwrap().to_owned();
+    assert!(host.starts_with("127.0.0.1:"), "{host}");
+    let rebound = "GET /v1/models HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n";
+    assert!(
+        send_raw(&scene, rebound.as_bytes())
+            .await
+            .starts_with("HTTP/1.1 403")
+    );
+}
+
+#[tokio::test]
+async fn a_body_with_two_lengths_is_refused_and_none_hides_another_request() {
+    let scene = Scene::new(128_000, chat_answer).await;
+    let two = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}GET /v1/hidden HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert!(
+        send_raw(&scene, two.as_bytes())
+            .await
+            .starts_with("HTTP/1.1 400")
+    );
+    let both = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v1/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    send_raw(&scene, both.as_bytes()).await;
+    assert!(
+        scene
+            .sent()
+            .iter()
+            .all(|sent| !sent.target.contains("hidden")),
+        "{:?}",
+        scene.sent()
+    );
+    for sent in scene.sent() {
+        assert!(sent.headers.get("transfer-encoding").is_none());
+    }
+}
+
+#[tokio::test]
+async fn too_large_is_refused_before_it_is_read() {
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let scene = Scene::with(compact, |config| config.max_body_mb = 1, chat_answer).await;
+    let huge = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n{";
+    let answer = send_raw(&scene, huge.as_bytes()).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 413") && answer.contains("gateway.max_body_mb"),
+        "{answer}"
+    );
+    let answer = scene.post("/v1/messages", &[], vec![b' '; 1 << 21]).await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(scene.sent().len(), 0);
+}
+
+#[tokio::test]
+async fn deep_nesting_and_bombs_do_no_harm() {
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let scene = Scene::with(compact, |config| config.max_body_mb = 8, chat_answer).await;
+    let deep = format!(
+        r#"{{"model":"gpt-5","messages":{}{}}}"#,
+        "[".repeat(2 << 20),
+        "]".repeat(2 << 20)
+    );
+    assert_eq!(
+        scene.post("/v1/chat/completions", &[], deep).await.status,
+        200
+    );
+    let within = format!(
+        r#"{{"messages":[{{"role":"user","content":{}1{}}}]}}"#,
+        "[".repeat(1 << 20),
+        "]".repeat(1 << 20)
+    );
+    for target in [
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/responses",
+        "/v1beta/models/g:generateContent",
+    ] {
+        assert_eq!(
+            scene.post(target, &[], within.clone()).await.status,
+            200,
+            "{target}"
+        );
+    }
+    let bomb = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
+    let answer = scene
+        .post(
+            "/v1/chat/completions",
+            &[("content-encoding", "zstd")],
+            bomb.clone(),
+        )
+        .await;
+    assert_eq!(
+        (answer.status, scene.last_sent().body.len()),
+        (200, bomb.len()),
+        "it passes as it came"
+    );
+    assert_eq!(scene.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn no_key_is_in_an_answer_or_a_metric() {
+    let key = compact_gateway::make_key("team").unwrap();
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let setting = key.setting.clone();
+    let scene = Scene::with(compact, |config| config.keys = vec![setting], chat_answer).await;
+    let body =
+        json!({"model": "gpt-5", "messages": [{"role": "user", "content": "hi"}]}).to_string();
+    let bearer = format!("Bearer {}", key.key);
+    let wrong = scene
+        .post(
+            "/v1/chat/completions",
+            &[("authorization", &bearer)],
+            body.clone(),
+        )
+        .await;
+    assert_eq!(wrong.status, 401, "the upstream has no key of its own");
+    let headers = [
+        ("x-compact-key", key.key.as_str()),
+        ("authorization", "Bearer sk-provider-secret"),
+    ];
+    let answer = scene.post("/v1/chat/completions", &headers, body).await;
+    assert_eq!(answer.status, 200);
+    let metrics = crate::scene::client()
+        .get(format!("{}/metrics", scene.url))
+        .header("x-compact-key", &key.key);
+    let metrics = metrics.send().await.unwrap().text().await.unwrap();
+    for text in [wrong.text(), answer.text(), &metrics] {
+        assert!(
+            !text.contains(&key.key) && !text.contains("sk-provider-secret"),
+            "{text}"
+        );
+    }
+    assert!(
+        metrics.contains("compact_gateway_requests_total"),
+        "{metrics}"
+    );
+    assert_eq!(scene.get("/metrics").await.status, 401);
+}

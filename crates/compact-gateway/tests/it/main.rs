@@ -1,0 +1,9 @@
+//! The gateway between a client and a scripted upstream, all in one process on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod compaction;
+mod hostile;
+mod overflow;
+mod passing;
+mod scene;
+mod session;

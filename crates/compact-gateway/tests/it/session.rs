@@ -1,0 +1,221 @@
+//! Sessions: found, kept apart, compacted when they must be, and their views frozen.
+
+use compact::Compact;
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, SentRequest, chat_answer};
+
+const WINDOW: u64 = 4_000;
+
+fn turn(n: usize, topic: &str) -> [Value; 2] {
+    [
+        json!({"role": "user", "content": format!("Measure run {n} of {topic}.")}),
+        json!({"role": "assistant", "content": format!("Run {n} of {topic} took {n} ms and wrote out/{topic}_{n}.csv. ").repeat(12)}),
+    ]
+}
+
+fn history(turns: usize, topic: &str) -> Vec<Value> {
+    let mut messages: Vec<Value> = (0..turns).flat_map(|n| turn(n, topic)).collect();
+    messages.push(turn(turns, topic)[0].clone());
+    messages
+}
+
+fn body(messages: &[Value]) -> String {
+    json!({"model": "gpt-5", "messages": messages}).to_string()
+}
+
+/// The messages of a request as their own bytes.
+fn message_bytes(request: &SentRequest) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Body {
+        messages: Vec<Box<serde_json::value::RawValue>>,
+    }
+    let body: Body = serde_json::from_slice(&request.body).unwrap();
+    body.messages
+        .iter()
+        .map(|message| message.get().to_owned())
+        .collect()
+}
+
+async fn run_session(scene: &Scene, turns: usize, topic: &str, headers: &[(&str, &str)]) {
+    for n in 0..turns {
+        let answer = scene
+            .post("/v1/chat/completions", headers, body(&history(n, topic)))
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_long_task_stays_within_the_window_and_its_view_is_frozen() {
+    let scene = Scene::new(WINDOW, chat_answer).await;
+    run_session(&scene, 70, "parser", &[("x-compact-session", "long")]).await;
+    let sent = scene.sent();
+    let mut views = 0;
+    for (n, request) in sent.iter().enumerate() {
+        assert!(
+            request.body.len() / 4 < WINDOW as usize,
+            "request {n} is {} bytes",
+            request.body.len()
+        );
+        let original = body(&history(n, "parser"));
+        if request.body != original {
+            views += 1;
+        }
+    }
+    assert!(views > 50, "{views} of {} are views", sent.len());
+    // Between two compactions each request begins with what the one before sent.
+    let mut breaks = 0;
+    for pair in sent.windows(2) {
+        let (before, after) = (message_bytes(&pair[0]), message_bytes(&pair[1]));
+        breaks += usize::from(after.get(..before.len()) != Some(&*before));
+    }
+    assert!((1..=12).contains(&breaks), "{breaks} breaks");
+    let restored = scene.compact.restore("long").await.unwrap();
+    assert!(restored.exact);
+    let metrics = scene.get("/metrics").await;
+    assert!(
+        metrics
+            .text()
+            .contains("compact_gateway_compactions_total{cause=\"preflight\"}"),
+        "{}",
+        metrics.text()
+    );
+    assert!(
+        !metrics.text().contains("failed_open_total{"),
+        "{}",
+        metrics.text()
+    );
+}
+
+#[tokio::test]
+async fn histories_without_names_are_told_apart_by_what_they_say() {
+    let scene = Scene::new(WINDOW, chat_answer).await;
+    for n in 0..25 {
+        for topic in ["parser", "lexer"] {
+            scene
+                .post("/v1/chat/completions", &[], body(&history(n, topic)))
+                .await;
+        }
+    }
+    for request in scene.sent() {
+        let text = std::str::from_utf8(&request.body).unwrap();
+        assert!(
+            !(text.contains("of parser") && text.contains("of lexer")),
+            "two sessions are mixed"
+        );
+        assert!(request.body.len() / 4 < WINDOW as usize);
+    }
+}
+
+#[tokio::test]
+async fn tenants_never_meet() {
+    let (one, two) = (
+        compact_gateway::make_key("one").unwrap(),
+        compact_gateway::make_key("two").unwrap(),
+    );
+    let compact = Compact::builder()
+        .in_memory()
+        .window(WINDOW)
+        .build()
+        .unwrap();
+    let keys = vec![one.setting, two.setting];
+    let scene = Scene::with(compact, |config| config.keys = keys, chat_answer).await;
+    let answer = scene
+        .post("/v1/chat/completions", &[], body(&history(1, "x")))
+        .await;
+    assert_eq!(answer.status, 401);
+    assert_eq!(scene.sent().len(), 0);
+    for key in [&one.key, &two.key] {
+        let headers = [
+            ("x-compact-key", key.as_str()),
+            ("x-compact-session", "same"),
+        ];
+        run_session(&scene, 22, "parser", &headers).await;
+        let unnamed = [("x-compact-key", key.as_str())];
+        run_session(&scene, 22, "parser", &unnamed).await;
+    }
+    for request in scene.sent() {
+        assert!(request.headers.get("x-compact-key").is_none());
+    }
+    let sessions = scene
+        .compact
+        .manager()
+        .unwrap()
+        .catalog()
+        .sessions()
+        .await
+        .unwrap();
+    let names: Vec<String> = sessions
+        .into_iter()
+        .map(|session| session.session_id)
+        .collect();
+    for scope in ["one/", "two/"] {
+        let own = names.iter().filter(|name| name.starts_with(scope)).count();
+        assert_eq!(own, 2, "{names:?}");
+    }
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[tokio::test]
+async fn another_history_under_one_name_is_a_line_of_its_own() {
+    let scene = Scene::new(WINDOW, chat_answer).await;
+    let headers = [("x-claude-code-session-id", "s1")];
+    for n in 0..40 {
+        scene
+            .post(
+                "/v1/chat/completions",
+                &headers,
+                body(&history(n, "parser")),
+            )
+            .await;
+        let probe = body(&history(0, &format!("title {n}")));
+        scene.post("/v1/chat/completions", &headers, probe).await;
+    }
+    let sent = scene.sent();
+    let views: Vec<_> = sent.iter().step_by(2).map(message_bytes).collect();
+    let is_broken = |pair: &&[Vec<String>]| !pair[1].starts_with(&pair[0]);
+    let breaks = views.windows(2).filter(is_broken).count();
+    assert!(
+        breaks <= 6,
+        "{breaks} breaks: the other history takes the view away"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_as_the_provider_would() {
+    let scene = Scene::new(2_000, chat_answer).await;
+    let system = json!({"role": "system", "content": "Never touch the ledger. ".repeat(900)});
+    let messages = [system, json!({"role": "user", "content": "hi"})];
+    let answer = scene
+        .post("/v1/chat/completions", &[], body(&messages))
+        .await;
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    assert_eq!(answer.json()["error"]["code"], "context_length_exceeded");
+    assert_eq!(scene.sent().len(), 0);
+}
+
+#[tokio::test]
+async fn what_we_cannot_read_goes_out_as_it_came() {
+    let (sender, events) = std::sync::mpsc::channel();
+    let compact = Compact::builder().in_memory();
+    let compact = compact.events(move |event| drop(sender.send(json!(event))));
+    let scene = Scene::with(compact.build().unwrap(), |_| {}, chat_answer).await;
+    let body = r#"{"model":"gpt-5","messages":"what?"}"#;
+    assert_eq!(
+        scene.post("/v1/chat/completions", &[], body).await.status,
+        200
+    );
+    assert_eq!(scene.last_sent().body, body);
+    let metrics = scene.get("/metrics").await;
+    let counted = "compact_gateway_failed_open_total{reason=\"unreadable\"} 1\n";
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
+    let event = events
+        .try_iter()
+        .find(|event| event["event"] == "compact.failed_open");
+    let event = event.expect("an event says so");
+    assert_eq!(
+        (&event["reason"], &event["severity"]),
+        (&json!("unreadable"), &json!("high"))
+    );
+}

@@ -1,0 +1,94 @@
+//! `serve`: the HTTP gateway, until it is told to stop.
+//!
+//! The gateway itself is the crate `compact-gateway`; this opens the engine, listens, and lets answers that
+//! were begun end when a signal comes.
+
+use std::sync::Arc;
+
+use compact_gateway::{Gateway, GatewaySettings, ServeError, SettingsError};
+use serde_json::json;
+
+use crate::answer::CommandAnswer;
+use crate::app::App;
+use crate::args::{GlobalArgs, ServeArgs};
+use crate::failure::{Failure, FailureCode};
+use crate::output;
+use crate::report::text::printable;
+use crate::stop::StopRequest;
+
+/// Serves, or makes a key.
+pub(super) fn run(
+    args: &ServeArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
+    if let Some(name) = &args.new_key {
+        return make_key(name);
+    }
+    let config = app.compact().config();
+    let settings = GatewaySettings::from_config(&config.gateway).map_err(|e| bad_settings(&e))?;
+    let gateway = Gateway::new(app.compact().clone(), settings).map_err(|e| bad_settings(&e))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot start")
+        })?;
+    runtime.block_on(serve(&Arc::new(gateway), global))
+}
+
+async fn serve(gateway: &Arc<Gateway>, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
+    let stop = StopRequest::listen()?;
+    let listener = compact_gateway::listen(gateway).await;
+    let listener = listener.map_err(|error| cannot_listen(&error))?;
+    let address = listener.local_addr().map_err(|error| {
+        Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot listen")
+    })?;
+    announce(&address.to_string(), global);
+    let mut asked = stop.watch();
+    let stopped = async move {
+        let _ = asked.wait_for(|asked| *asked).await;
+    };
+    let router = compact_gateway::router(Arc::clone(gateway));
+    let cut = compact_gateway::serve(gateway, listener, router, stopped).await;
+    let human = match cut {
+        0 => String::new(),
+        cut => format!("{cut} answers were cut off\n"),
+    };
+    Ok(CommandAnswer::new(json!({"cut_off": cut}), human))
+}
+
+/// Says where it listens: programs that start it wait for the line.
+fn announce(address: &str, global: &GlobalArgs) {
+    if !global.quiet {
+        output::print_stderr(&format!("listening on http://{address}\n"));
+    }
+}
+
+fn make_key(name: &str) -> Result<CommandAnswer, Failure> {
+    let no_randomness =
+        || Failure::new(FailureCode::Unexpected, "the system gives no random bytes");
+    let made = compact_gateway::make_key(name).ok_or_else(no_randomness)?;
+    let human = format!(
+        "key (shown once):  {}\nin gateway.keys:   {}\n",
+        made.key,
+        printable(&made.setting)
+    );
+    let json = json!({"key": made.key, "setting": made.setting});
+    Ok(CommandAnswer::new(json, human))
+}
+
+fn bad_settings(error: &SettingsError) -> Failure {
+    let hint = match error {
+        SettingsError::Open(_) => {
+            "make a key with `compactctl serve --new-key NAME` and put its line into gateway.keys"
+        }
+        _ => "mend the setting that the message names",
+    };
+    Failure::from_error(FailureCode::Usage, error).help(hint)
+}
+
+fn cannot_listen(error: &ServeError) -> Failure {
+    Failure::from_error(FailureCode::Unexpected, error)
+        .help("choose another address with --listen, or stop what listens there")
+}

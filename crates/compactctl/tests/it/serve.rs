@@ -1,0 +1,79 @@
+//! `compactctl serve` as a program: it says where it listens, serves, and ends when it is told to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+fn start(arguments: &[&str], folder: &std::path::Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_compactctl"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", folder)
+        .env("COMPACT_STORAGE_PATH", folder.join("store"))
+        .env("XDG_CONFIG_HOME", folder.join("config"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[cfg(unix)]
+#[test]
+fn it_serves_until_it_is_told_to_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut served = start(&["serve", "--listen", "127.0.0.1:0"], folder.path());
+    let mut lines = BufReader::new(served.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    let address = line.strip_prefix("listening on http://").expect(&line);
+    assert!(get(address, "/healthz").ends_with("ok\n"));
+    assert!(get(address, "/readyz").ends_with("ready\n"));
+    let id = served.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(served.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_address_that_others_reach_needs_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = start(&["serve", "--listen", "0.0.0.0:0"], folder.path());
+    let refused = refused.wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("there are no gateway.keys"), "{message}");
+    assert!(message.contains("--new-key"), "{message}");
+}
+
+#[test]
+fn a_key_is_made_and_only_its_hash_is_for_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = start(&["serve", "--new-key", "alice", "--json"], folder.path());
+    let made: Value = serde_json::from_slice(&made.wait_with_output().unwrap().stdout).unwrap();
+    let (key, setting) = (
+        made["key"].as_str().unwrap(),
+        made["setting"].as_str().unwrap(),
+    );
+    assert!(key.starts_with("cgw_") && key.len() == 68, "{key}");
+    assert!(
+        setting.starts_with("alice=") && !setting.contains(key),
+        "{setting}"
+    );
+}
