@@ -331,7 +331,7 @@ async def test_a_full_context_ends_the_session_and_not_the_task(caplog):
     first = run.prompts[0]
     assert first.startswith("CONTINUING FROM PREVIOUS SESSION") and first.endswith("Do not repeat completed work.")
     assert TASK in first and "Mend {it}" in first
-    assert "src/ledger.py" in first.split("quoted from the session")[1], "what the checkpoint left out is put back"
+    assert "def add_rows" in first.split("quoted from the session")[1], "what the checkpoint left out is put back"
     assert run.sources == ["tagged", "tagged"]
     assert "context restart #2 at 95.0%" in caplog.text
     assert len(seen) == 8 and run.usage.pressure_ratio() < 0.01

@@ -4,21 +4,14 @@
 //! They run where there is no other network than loopback, if the system allows it, so that nothing
 //! that an agent does can leave the machine.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::environment::node::NodePackages;
-use crate::environment::{PipRequirements, PythonEnvironment};
-use crate::shell;
+use crate::chore::{self, Chore};
+use crate::environment::{self, node::NodePackages};
+use crate::shell::{self, Console};
 
-/// The test runner and an agent from PyPI: several hundred megabytes.
-pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
-    name: "agents",
-    lists: &[PipRequirements {
-        file: "tests/agents/requirements.txt",
-        text: include_str!("../../tests/agents/requirements.txt"),
-        flags: &[],
-    }],
-};
+/// Where the tests are.
+const TESTS: &str = "tests/agents";
 
 /// More agents: a gigabyte.
 pub(crate) const PACKAGES: NodePackages = NodePackages {
@@ -27,8 +20,44 @@ pub(crate) const PACKAGES: NodePackages = NodePackages {
     lock: include_str!("../../tests/agents/package-lock.json"),
 };
 
-/// Runs the tests; those of an agent that is not there say so.
-pub(crate) fn test_all() -> Result<()> {
+/// Returns the tests of each file as a chore; those of an agent that is not there say so. They share no port, since
+/// each has a loopback of its own, and no folder.
+pub(crate) fn test_chores() -> Result<Vec<Chore<'static>>> {
+    if !environment::TESTS.is_ready() {
+        return Ok(Vec::new());
+    }
+    let alone = isolated_command();
+    if alone.is_none() {
+        println!(
+            "no namespace of their own for the agents: unshare is not allowed or ip is missing"
+        );
+    }
+    let around = alone.unwrap_or_default();
+    let chores = list_test_files()?.into_iter().map(|file| {
+        let around = around.clone();
+        let name = format!("agents ({file})");
+        Chore::new(name, move |console: &Console| {
+            test_file(console, &file, &around)
+        })
+    });
+    Ok(chores.collect())
+}
+
+/// Returns the files with tests, by path.
+fn list_test_files() -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(shell::repo_root().join(TESTS)).context(TESTS)?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with("test_") && name.ends_with(".py") {
+            files.push(format!("{TESTS}/{name}"));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn test_file(console: &Console, file: &str, around: &[&str]) -> Result<()> {
     let packages = PACKAGES
         .complete_folder()
         .map(|folder| folder.display().to_string());
@@ -36,17 +65,7 @@ pub(crate) fn test_all() -> Result<()> {
         .iter()
         .map(|folder| ("COMPACT_AGENTS", folder.as_str()))
         .collect();
-    let alone = isolated_command();
-    if alone.is_none() {
-        println!(
-            "no namespace of their own for the agents: unshare is not allowed or ip is missing"
-        );
-    }
-    ENVIRONMENT.run_pytest(
-        "tests/agents",
-        &variables,
-        alone.as_deref().unwrap_or_default(),
-    )
+    environment::TESTS.run_pytest(console, file, &variables, around)
 }
 
 /// Returns how a program is run with loopback alone; `None` where that is forbidden.
@@ -61,9 +80,8 @@ fn isolated_command() -> Option<Vec<&'static str>> {
 
 /// Gets what is missing and runs the tests, without the rest of `cargo xtask test`.
 pub(crate) fn run() -> Result<()> {
-    if !ENVIRONMENT.is_ready() {
-        ENVIRONMENT.install()?;
-    }
-    PACKAGES.install()?;
-    test_all()
+    environment::TESTS.install_missing()?;
+    PACKAGES.install(&Console::Terminal)?;
+    shell::run("cargo", &["build", "--quiet", "--package", "compactctl"])?;
+    chore::run_chores(chore::usual_width(), test_chores()?)
 }

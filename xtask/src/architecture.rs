@@ -45,6 +45,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "compact-gateway",
         ],
     ),
+    ("compact-gateway", &["compact-context"]),
     ("compact-python", &["compact-context", "compact-formats"]),
 ];
 

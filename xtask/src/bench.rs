@@ -1,14 +1,15 @@
-//! `cargo xtask bench`: the benchmarks in release, a table, `target/bench/report.json`.
+//! `cargo xtask bench`: the benchmarks as shipped (the profile `dist`), a table, `target/bench/report.json`.
 //!
 //! `cargo xtask bench hook` runs only what times the hooks.
 //! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
 //! when asked for.
-//! `cargo xtask bench python` builds the wheel in release and times it against what others offer.
+//! `cargo xtask bench python` builds the wheel as shipped and times it against what others offer.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
 use anyhow::{Context, Result};
 
-use crate::{python, shell};
+use crate::python;
+use crate::shell::{self, Console};
 
 /// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
@@ -16,7 +17,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         Some("recall") => run_bench("compact-eval", "recall", filter),
         Some("growth") => run_bench("compactctl", "growth", None),
         Some("hook") => run_bench("compactctl", "hook", None),
-        Some("python") => python::bench_wheel(),
+        Some("python") => python::bench_wheel(&Console::Terminal),
         Some(_) => run_bench("compact-eval", "ratios", filter),
         None => {
             let ratios = run_bench("compact-eval", "ratios", None);
@@ -26,7 +27,8 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
 }
 
 fn run_bench(package: &str, target: &str, filter: Option<&str>) -> Result<()> {
-    let mut arguments = vec!["bench", "--quiet", "--package", package, "--bench", target];
+    let profile = ["bench", "--quiet", "--profile", "dist"];
+    let mut arguments = [&profile[..], &["--package", package, "--bench", target]].concat();
     arguments.extend(filter.iter().flat_map(|filter| ["--", filter]));
     shell::run("cargo", &arguments).context("a benchmark failed or exceeded its limit")
 }

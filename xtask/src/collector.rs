@@ -3,21 +3,11 @@
 
 use std::path::PathBuf;
 
-use crate::environment::{PipRequirements, PythonEnvironment};
-
-/// The package with the program in it.
-pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
-    name: "collector",
-    lists: &[PipRequirements {
-        file: "tests/collector/requirements.txt",
-        text: include_str!("../../tests/collector/requirements.txt"),
-        flags: &["--no-deps"],
-    }],
-};
+use crate::environment;
 
 /// Returns the program, once it is there.
 pub(crate) fn find_program() -> Option<String> {
-    let python = PathBuf::from(ENVIRONMENT.python_path()?);
+    let python = PathBuf::from(environment::TESTS.python_path()?);
     let library = python.parent()?.parent()?.join("lib");
     let versions = std::fs::read_dir(library).ok()?.flatten();
     let mut programs = versions.map(|v| v.path().join("site-packages/rotel/rotel-agent"));

@@ -1,16 +1,48 @@
-//! Environments for tests that need what others ship: of Python, one for each list of requirements,
-//! and of [`node`].
+//! Environments for tests that need what others ship: of Python, one for all that get along with each other
+//! ([`TESTS`]) and one for what does not, and of [`node`].
 //!
 //! They are kept in the user's cache directory, so that a new clone does not fetch them again, and they
 //! are named by their lists, so that a list that changes gets an environment of its own.
 
 pub(crate) mod node;
 
+/// A list of requirements, by its path in the repository.
+macro_rules! list_file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../", $path)))
+    };
+}
+pub(crate) use list_file;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use crate::shell::Console;
+
+/// Everything for Python that gets along with each other: SDKs and frameworks, an agent, a server that speaks S3, one
+/// that runs a model, a collector, and the builder of wheels. A gigabyte.
+pub(crate) const TESTS: PythonEnvironment = PythonEnvironment {
+    name: "tests",
+    lists: &[
+        PipRequirements {
+            files: &[
+                list_file!("tests/python/requirements.txt"),
+                list_file!("tests/agents/requirements.txt"),
+                list_file!("tests/wire/requirements.txt"),
+                list_file!("tests/storage/requirements.txt"),
+            ],
+            flags: &[],
+        },
+        PipRequirements {
+            files: &[
+                list_file!("tests/wire/server.txt"),
+                list_file!("tests/collector/requirements.txt"),
+            ],
+            flags: &["--no-deps"],
+        },
+    ],
+};
 
 /// What an environment holds.
 pub(crate) struct PythonEnvironment {
@@ -20,13 +52,11 @@ pub(crate) struct PythonEnvironment {
     pub(crate) lists: &'static [PipRequirements],
 }
 
-/// A list of requirements.
+/// Lists of requirements that are installed in one go, so that their versions get along.
 pub(crate) struct PipRequirements {
-    /// The path of the list in the repository.
-    pub(crate) file: &'static str,
-    /// The content of the list.
-    pub(crate) text: &'static str,
-    /// What pip is told beside it.
+    /// The path of each list in the repository, and its content.
+    pub(crate) files: &'static [(&'static str, &'static str)],
+    /// What pip is told beside them.
     pub(crate) flags: &'static [&'static str],
 }
 
@@ -38,36 +68,46 @@ impl PythonEnvironment {
     }
 
     /// Makes it and fills it.
-    pub(crate) fn install(&self) -> Result<()> {
+    pub(crate) fn install(&self, console: &Console) -> Result<()> {
         let folder = self.folder()?;
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("could not create {}", folder.display()))?;
         let place = folder.display().to_string();
-        shell::run("python3", &["-m", "venv", &place])?;
+        console.run("python3", &["-m", "venv", &place], &[])?;
         for list in self.lists {
             let pip = ["-m", "pip", "install", "--quiet"];
-            let arguments = [&pip, list.flags, &["-r", list.file]].concat();
-            shell::run(&python_in(&folder), &arguments)?;
+            let files = list.files.iter().flat_map(|(path, _)| ["-r", path]);
+            let files: Vec<&str> = files.collect();
+            let arguments = [&pip, list.flags, &files].concat();
+            console.run(&python_in(&folder), &arguments, &[])?;
         }
         std::fs::write(completion_mark(&folder), self.requirements_text())
             .context("could not mark the environment as ready")
     }
 
-    /// Runs the tests of a folder against the command as it was built for the other tests; `around`
-    /// is a command that runs the one after it.
+    /// Installs it unless it is complete.
+    pub(crate) fn install_missing(&self) -> Result<()> {
+        match self.is_ready() {
+            true => Ok(()),
+            false => self.install(&Console::Terminal),
+        }
+    }
+
+    /// Runs tests against the command as it was built for the other tests; `around` is a command that runs the
+    /// one after it.
     pub(crate) fn run_pytest(
         &self,
+        console: &Console,
         tests: &str,
         variables: &[(&str, &str)],
         around: &[&str],
     ) -> Result<()> {
-        shell::run("cargo", &["build", "--quiet", "-p", "compactctl"])?;
         let python = python_in(&self.folder()?);
         let pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", tests];
         let line = [around, &[&python], &pytest].concat();
         let variables = [&[("PYTHONDONTWRITEBYTECODE", "1")], variables].concat();
         match line.split_first() {
-            Some((program, arguments)) => shell::run_with(program, arguments, &variables),
+            Some((program, arguments)) => console.run(program, arguments, &variables),
             None => Ok(()),
         }
     }
@@ -86,7 +126,8 @@ impl PythonEnvironment {
     }
 
     fn requirements_text(&self) -> String {
-        self.lists.iter().map(|list| list.text).collect()
+        let files = self.lists.iter().flat_map(|list| list.files);
+        files.map(|(_, text)| *text).collect()
     }
 }
 

@@ -1,6 +1,9 @@
 //! `cargo xtask fuzz`: mutations of the corpus against every reader, for some seconds each.
 //!
-//! An input that breaks a promise is kept in `target/fuzz`; once mended, it belongs in the corpus.
+//! An input that breaks a promise is kept in `target/fuzz`; once mended, it belongs in the corpus. With `--guided`
+//! libFuzzer does it ([`guided`]).
+
+pub(crate) mod guided;
 
 use std::fs;
 use std::path::Path;
@@ -9,27 +12,29 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail};
 use compact_eval::fuzz;
 
-use crate::shell;
+use crate::shell::{self, Console};
 
 /// Where the seeds of a format are.
 const CORPUS: &str = "crates/compact-formats/corpus";
 
 /// Fuzzes every format, or one of them; fails when a promise was broken. Without a seed, another
 /// run tries other inputs.
-pub(crate) fn run(seconds: u64, target: Option<&str>, seed: Option<u64>) -> Result<()> {
+pub(crate) fn run(
+    console: &Console,
+    seconds: u64,
+    target: Option<&str>,
+    seed: Option<u64>,
+) -> Result<()> {
     let seed = seed.unwrap_or_else(clock_seed);
-    println!("seed {seed}");
+    console.print_line(&format!("seed {seed}"))?;
     let found = shell::target_folder().join("fuzz");
     fs::create_dir_all(&found)?;
     let mut broken = 0;
     for name in list_targets(target)? {
-        broken += usize::from(!fuzz_one(&name, seconds, seed, &found)?);
+        broken += usize::from(!fuzz_one(console, &name, seconds, seed, &found)?);
     }
     match broken {
-        0 => {
-            println!("no promise was broken");
-            Ok(())
-        }
+        0 => console.print_line("no promise was broken"),
         n => bail!("{n} formats broke a promise; the inputs are in target/fuzz"),
     }
 }
@@ -52,9 +57,9 @@ fn list_targets(wanted: Option<&str>) -> Result<Vec<String>> {
 }
 
 /// Fuzzes one format; false when a promise was broken.
-fn fuzz_one(name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
+fn fuzz_one(console: &Console, name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
     let Ok(format) = name.parse() else {
-        println!("{name:<18} skipped: no reader of that name");
+        console.print_line(&format!("{name:<18} skipped: no reader of that name"))?;
         return Ok(true);
     };
     let seeds = read_seeds(name)?;
@@ -72,16 +77,19 @@ fn fuzz_one(name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
     );
     std::panic::set_hook(quiet);
     let Some((input, promise)) = run.failure else {
-        println!(
+        console.print_line(&format!(
             "{name:<18} {:>8} inputs, {:>5} outcomes",
             run.inputs, run.outcomes
-        );
+        ))?;
         return Ok(true);
     };
     let path = found.join(format!("{name}.broken"));
     fs::write(&path, input).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("{name:<18} after {} inputs: {promise}", run.inputs);
-    println!("{:<18} {}", "", path.display());
+    console.print_line(&format!(
+        "{name:<18} after {} inputs: {promise}",
+        run.inputs
+    ))?;
+    console.print_line(&format!("{:<18} {}", "", path.display()))?;
     Ok(false)
 }
 

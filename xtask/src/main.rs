@@ -6,19 +6,23 @@
 mod agents;
 mod architecture;
 mod bench;
+mod chore;
 mod ci;
 mod collector;
 mod corpus;
 mod dependencies;
+mod dist;
 mod docs;
 mod environment;
 mod examples;
 mod fuzz;
 mod leftover_notes;
 mod licences;
+mod pages;
 mod prove;
 mod python;
 mod registry;
+mod release_check;
 mod requirements;
 mod shell;
 mod storage;
@@ -30,6 +34,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::shell::Console;
+
 /// Chores of the Compact repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
@@ -39,21 +45,43 @@ enum XtaskCommand {
     /// How the code reads, in numbers; fails on names, sizes and edges that are ruled out.
     Tidy,
     /// All tests, with what they need set up first.
-    Test,
+    Test {
+        /// Only what needs nothing but Rust and is quick.
+        #[arg(long)]
+        fast: bool,
+    },
     /// Of all tests, those with real agents.
     Agents,
     /// The archive against servers whose conditional writes do not work; builds one of them.
     Storage,
-    /// Tests of CI once more, with as many trials as a promise needs: minutes to an hour.
+    /// Tests of CI once more, with as many trials as a promise needs: minutes to a night. Writes target/prove/report.html
+    /// and .json.
     Prove {
         /// Only proofs whose name contains this.
         filter: Option<String>,
+        /// How many of the trials are made, in per cent.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        share: u32,
     },
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
         /// Only benchmarks whose name contains this; `recall` for the search over a large archive.
         filter: Option<String>,
     },
+    /// Everything that is shipped, in target/artifacts, each tested in a root of its own.
+    Dist {
+        /// The target to build for, as rustup names it.
+        #[arg(long, default_value = dist::USUAL_TARGET)]
+        target: String,
+        /// Packs this command, which was built elsewhere, instead of building one.
+        #[arg(long, value_name = "FILE")]
+        command: Option<std::path::PathBuf>,
+        /// Makes only these.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<dist::ArtifactKind>,
+    },
+    /// What has to be true of a commit before it becomes a version.
+    ReleaseCheck,
     /// Writes the documents that are generated from the code.
     Docs,
     /// Writes the generated sessions into examples/.
@@ -75,6 +103,9 @@ enum XtaskCommand {
         /// Tries the inputs of an earlier run again; another run tries others.
         #[arg(long)]
         seed: Option<u64>,
+        /// With libFuzzer, guided by the code that an input reaches.
+        #[arg(long)]
+        guided: bool,
     },
     /// Writes the models' limits and prices anew, from litellm and genai-prices.
     Registry,
@@ -84,11 +115,18 @@ fn main() -> ExitCode {
     let result = match XtaskCommand::parse() {
         XtaskCommand::Ci => ci::run(),
         XtaskCommand::Tidy => tidy::run(),
-        XtaskCommand::Test => test::run(),
+        XtaskCommand::Test { fast: true } => test::run(test::TestScope::Fast),
+        XtaskCommand::Test { fast: false } => test::run(test::TestScope::All),
         XtaskCommand::Agents => agents::run(),
         XtaskCommand::Storage => storage::flawed::run(),
-        XtaskCommand::Prove { filter } => prove::run(filter.as_deref()),
+        XtaskCommand::Prove { filter, share } => prove::run(filter.as_deref(), share),
         XtaskCommand::Bench { filter } => bench::run(filter.as_deref()),
+        XtaskCommand::Dist {
+            target,
+            command,
+            only,
+        } => dist::run(&target, command.as_deref(), &only),
+        XtaskCommand::ReleaseCheck => release_check::run(),
         XtaskCommand::Docs => docs::write(),
         XtaskCommand::Examples => examples::write(),
         XtaskCommand::Corpus { paths } => corpus::run(&paths),
@@ -96,7 +134,11 @@ fn main() -> ExitCode {
             seconds,
             target,
             seed,
-        } => fuzz::run(seconds, target.as_deref(), seed),
+            guided,
+        } => {
+            let fuzz = if guided { fuzz::guided::run } else { fuzz::run };
+            fuzz(&Console::Terminal, seconds, target.as_deref(), seed)
+        }
         XtaskCommand::Registry => registry::write(),
     };
     match result {

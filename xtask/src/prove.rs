@@ -1,15 +1,20 @@
 //! `cargo xtask prove`: tests of CI once more, with as many trials as a promise needs.
 //!
 //! A proof is a test that reads how often it tries from `COMPACT_TRIALS` and prints what it counted.
-//! CI runs it a few times; here it runs hundreds of times, which takes minutes to an hour. A new proof
-//! is such a test and a row of [`PROOFS`].
+//! CI runs it a few times; here it runs hundreds of times, which takes minutes to a night. A new proof
+//! is such a test and a row of [`PROOFS`]. What came of it, and what was not run, is one report ([`report`]).
 
+mod report;
+
+use std::fs;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
+use self::report::{ProofOutcome, ProofRow};
+use crate::shell::{self, Console};
 use crate::storage::{self, TestServers};
-use crate::{agents, python, shell};
+use crate::{environment, fuzz, python};
 
 /// The variable that says how often a test tries.
 const TRIALS: &str = "COMPACT_TRIALS";
@@ -30,9 +35,23 @@ enum ProofTest {
         package: &'static str,
         name: &'static str,
     },
+    /// Several in a crate: those whose names contain this.
+    RustFilter {
+        package: &'static str,
+        part: &'static str,
+    },
     /// Below `tests/python`, with the frameworks of agents.
     Python(&'static str),
+    /// Mutations of the corpus, a trial being a second of each reader.
+    Mutations,
+    /// libFuzzer, a trial being a second of each reader.
+    Guided,
+    /// The Python package beside those of others.
+    Peers,
 }
+
+/// The same inputs in every run: a proof that fails must fail again.
+const SEED: u64 = 1;
 
 /// Long runs, one row each.
 const PROOFS: &[Proof] = &[
@@ -51,7 +70,7 @@ const PROOFS: &[Proof] = &[
     Proof {
         name: "soak",
         shows: "sessions of random density never overflow their window, no prompt is refused, and what was said last is never changed while it fits",
-        trials: 1000,
+        trials: 10_000,
         test: ProofTest::Python("tests/python/test_soak.py"),
     },
     Proof {
@@ -141,12 +160,69 @@ const PROOFS: &[Proof] = &[
             name: "manager::lineage::tests::what_was_taken_back_is_never_told_again",
         },
     },
+    Proof {
+        name: "forgeries",
+        shows: "a frame that anybody wrote has no effect in any format and role",
+        trials: 1,
+        test: ProofTest::RustFilter {
+            package: "compactctl",
+            part: "forge::",
+        },
+    },
+    Proof {
+        name: "hostile-input",
+        shows: "no input makes the command panic, hang or change what it should not",
+        trials: 1,
+        test: ProofTest::RustFilter {
+            package: "compactctl",
+            part: "hostile::",
+        },
+    },
+    Proof {
+        name: "secrets",
+        shows: "secrets of every known kind are redacted, and code that looks like them is not",
+        trials: 1,
+        test: ProofTest::RustFilter {
+            package: "compact-core",
+            part: "redact::",
+        },
+    },
+    Proof {
+        name: "fuzz-mutations",
+        shows: "no mutation of a session makes a reader panic, hang or lose a byte",
+        trials: 60,
+        test: ProofTest::Mutations,
+    },
+    Proof {
+        name: "fuzz-guided",
+        shows: "libFuzzer finds no input that makes a reader panic, hang or lose a byte",
+        trials: 60,
+        test: ProofTest::Guided,
+    },
+    Proof {
+        name: "peers",
+        shows: "the Python package is within its limits beside other packages on one history",
+        trials: 1,
+        test: ProofTest::Peers,
+    },
 ];
 
-/// Runs the proofs whose name contains `filter`.
-pub(crate) fn run(filter: Option<&str>) -> Result<()> {
-    let is_wanted = |proof: &&Proof| filter.is_none_or(|wanted| proof.name.contains(wanted));
-    let proofs: Vec<&Proof> = PROOFS.iter().filter(is_wanted).collect();
+/// What no row runs, and why.
+const LEFT_OUT: &[(&str, &str)] = &[
+    (
+        "probes",
+        "they need sessions that are nobody's to publish: `compactctl eval --probes DIR` runs them",
+    ),
+    (
+        "soak of the gateway",
+        "the soak goes through the Python package and the manager beneath it",
+    ),
+];
+
+/// Runs the proofs whose name contains `filter`, with a share of their trials in per cent, and writes the report.
+pub(crate) fn run(filter: Option<&str>, share: u32) -> Result<()> {
+    let is_wanted = |proof: &Proof| filter.is_none_or(|wanted| proof.name.contains(wanted));
+    let proofs: Vec<&Proof> = PROOFS.iter().filter(|proof| is_wanted(proof)).collect();
     if proofs.is_empty() {
         let names: Vec<&str> = PROOFS.iter().map(|proof| proof.name).collect();
         bail!(
@@ -156,33 +232,31 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     }
     install_needed(&proofs)?;
     let servers = TestServers::start()?;
-    let mut failed = Vec::new();
-    for proof in &proofs {
-        println!("{}, {} trials: {}", proof.name, proof.trials, proof.shows);
-        let start = Instant::now();
-        let result = proof.try_to_break(&servers);
-        let seconds = start.elapsed().as_secs();
-        match result {
-            Ok(()) => println!("{} holds ({seconds} s)", proof.name),
-            Err(error) => failed.push(format!("{}: {error:#} ({seconds} s)", proof.name)),
-        }
+    let folder = shell::target_folder().join("prove");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut rows = Vec::new();
+    for proof in PROOFS {
+        rows.push(match is_wanted(proof) {
+            true => proof.run_logged(share, &servers, &folder)?,
+            false => proof.row(0, ProofOutcome::NotRun("nobody asked for it".to_owned())),
+        });
+        // What is known is written at once: a run of hours may be ended early.
+        report::write(&folder, &rows, LEFT_OUT)?;
     }
-    match failed.is_empty() {
+    let broken: Vec<String> = rows.iter().filter_map(ProofRow::broken_line).collect();
+    println!("{}", folder.join("report.html").display());
+    match broken.is_empty() {
         true => Ok(()),
-        false => bail!("not proved\n  {}", failed.join("\n  ")),
+        false => bail!("not proved\n  {}", broken.join("\n  ")),
     }
 }
 
 /// Gets what the chosen tests need.
 fn install_needed(proofs: &[&Proof]) -> Result<()> {
     if !storage::has_postgres() {
-        storage::install_postgres()?;
+        storage::install_postgres(&Console::Terminal)?;
     }
-    for environment in [&storage::S3, &python::ENVIRONMENT, &agents::ENVIRONMENT] {
-        if !environment.is_ready() {
-            environment.install()?;
-        }
-    }
+    environment::TESTS.install_missing()?;
     if proofs
         .iter()
         .any(|proof| matches!(proof.test, ProofTest::Python(_)))
@@ -193,18 +267,65 @@ fn install_needed(proofs: &[&Proof]) -> Result<()> {
 }
 
 impl Proof {
-    fn try_to_break(&self, servers: &TestServers) -> Result<()> {
-        let trials = self.trials.to_string();
-        let mut variables = vec![(TRIALS, trials.as_str())];
+    fn row(&self, trials: u32, outcome: ProofOutcome) -> ProofRow {
+        ProofRow {
+            name: self.name,
+            shows: self.shows,
+            trials,
+            outcome,
+            seconds: 0.0,
+            printed: Vec::new(),
+        }
+    }
+
+    /// Runs it, with what it prints in a file beside the report.
+    fn run_logged(
+        &self,
+        share: u32,
+        servers: &TestServers,
+        folder: &std::path::Path,
+    ) -> Result<ProofRow> {
+        let trials = (u64::from(self.trials) * u64::from(share)).div_ceil(100);
+        let trials = u32::try_from(trials).unwrap_or(u32::MAX);
+        println!("{}, {trials} trials: {}", self.name, self.shows);
+        let log = folder.join(format!("{}.log", self.name));
+        let _ = fs::remove_file(&log);
+        let start = Instant::now();
+        let result = self.try_to_break(&Console::File(log.clone()), trials, servers);
+        let seconds = start.elapsed().as_secs_f64();
+        let outcome = match result {
+            Ok(()) => ProofOutcome::Holds,
+            Err(error) => ProofOutcome::Broken(format!("{error:#}")),
+        };
+        println!("{} {} ({seconds:.0} s)", self.name, outcome.as_str());
+        let printed = report::last_lines(&fs::read_to_string(&log).unwrap_or_default());
+        Ok(ProofRow {
+            seconds,
+            printed,
+            ..self.row(trials, outcome)
+        })
+    }
+
+    fn try_to_break(&self, console: &Console, trials: u32, servers: &TestServers) -> Result<()> {
+        let text = trials.to_string();
+        let mut variables = vec![(TRIALS, text.as_str())];
         let of_servers = servers.variables.iter();
         variables.extend(of_servers.map(|(name, value)| (*name, value.as_str())));
+        let seconds = u64::from(trials);
         match self.test {
             ProofTest::Rust { package, name } => {
                 let test = ["test", "-p", package, "--tests", "--", "--exact"];
                 let arguments = [&test[..], &[name, "--nocapture"]].concat();
-                shell::run_with("cargo", &arguments, &variables)
+                console.run("cargo", &arguments, &variables)
             }
-            ProofTest::Python(test) => python::test_one(test, &variables),
+            ProofTest::RustFilter { package, part } => {
+                let arguments = ["test", "-p", package, "--tests", "--", part];
+                console.run("cargo", &arguments, &variables)
+            }
+            ProofTest::Python(test) => python::test_one(console, test, &variables),
+            ProofTest::Mutations => fuzz::run(console, seconds, None, Some(SEED)),
+            ProofTest::Guided => fuzz::guided::run(console, seconds, None, Some(SEED)),
+            ProofTest::Peers => python::bench_wheel(console),
         }
     }
 }
@@ -215,7 +336,7 @@ mod tests {
 
     #[test]
     fn an_unknown_proof_is_refused_with_the_names_that_there_are() {
-        let refusal = run(Some("no such proof")).map_err(|error| error.to_string());
+        let refusal = run(Some("no such proof"), 100).map_err(|error| error.to_string());
         assert!(refusal.is_err_and(|text| text.starts_with("no proof has this in its name")));
     }
 }

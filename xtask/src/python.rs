@@ -8,25 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::environment::{PipRequirements, PythonEnvironment};
-use crate::shell;
-
-/// The frameworks and clients, the builder of wheels and the judges: some hundred megabytes.
-pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
-    name: "python",
-    lists: &[PipRequirements {
-        file: "tests/python/requirements.txt",
-        text: include_str!("../../tests/python/requirements.txt"),
-        flags: &[],
-    }],
-};
+use crate::chore::Chore;
+use crate::environment::{self, PipRequirements, PythonEnvironment, list_file};
+use crate::shell::{self, Console};
 
 /// The one that does not get along with the others.
 pub(crate) const LITELLM: PythonEnvironment = PythonEnvironment {
     name: "litellm",
     lists: &[PipRequirements {
-        file: "tests/python/litellm.txt",
-        text: include_str!("../../tests/python/litellm.txt"),
+        files: &[list_file!("tests/python/litellm.txt")],
         flags: &[],
     }],
 };
@@ -37,85 +27,85 @@ const LITELLM_TESTS: &str = "tests/python/test_litellm.py";
 /// The least share of the package's lines and branches that its tests must run.
 const COVERAGE: &str = "--cov-fail-under=90";
 
-/// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs. The
-/// variables say where servers are.
-pub(crate) fn test_package(servers: &[(&str, String)]) -> Result<()> {
-    let python = ENVIRONMENT
-        .python_path()
-        .context("the environment is not there")?;
-    let wheel = build_wheel(&python, &["--profile", "dev"])?;
-    install_wheel(&python, &wheel)?;
+/// Returns the tests as a chore; without what they need there is none. The variables say where servers are.
+pub(crate) fn test_chore<'a>(servers: &'a [(&'a str, String)]) -> Option<Chore<'a>> {
+    let python = environment::TESTS.python_path()?;
+    Some(Chore::new(
+        "Python package (tests/python)",
+        move |console: &Console| test_package(console, &python, servers),
+    ))
+}
+
+/// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs.
+fn test_package(console: &Console, python: &str, servers: &[(&str, String)]) -> Result<()> {
+    let wheel = build_wheel(console, python, &["--profile", "dev"])?;
+    install_wheel(console, python, &wheel)?;
     let arguments = [
         &pytest_arguments("--cov=compact")[..],
         &["--ignore", LITELLM_TESTS, TESTS],
     ];
-    run_python(&python, &arguments.concat(), servers)?;
-    run_python(
-        &python,
-        &[
-            "-m",
-            "mypy.stubtest",
-            "compact._native",
-            "--mypy-config-file",
-            "pyproject.toml",
-        ],
-        &[],
-    )?;
-    run_python(&python, &["-m", "mypy", "python/compact"], &[])?;
-    test_litellm(&wheel)
+    run_python(console, python, &arguments.concat(), servers)?;
+    let stubs = ["-m", "mypy.stubtest", "compact._native"];
+    let settings = ["--mypy-config-file", "pyproject.toml"];
+    run_python(console, python, &[&stubs[..], &settings].concat(), &[])?;
+    run_python(console, python, &["-m", "mypy", "python/compact"], &[])?;
+    test_litellm(console, &wheel)
 }
 
 /// Times the wheel as people build it; fails when a limit is exceeded.
-pub(crate) fn bench_wheel() -> Result<()> {
-    for environment in [ENVIRONMENT, LITELLM] {
-        if !environment.is_ready() {
-            environment.install()?;
-        }
+pub(crate) fn bench_wheel(console: &Console) -> Result<()> {
+    for environment in [environment::TESTS, LITELLM] {
+        environment.install_missing()?;
     }
-    let missing = || "the environment is not there";
-    let python = ENVIRONMENT.python_path().with_context(missing)?;
-    let litellm = LITELLM.python_path().with_context(missing)?;
-    let wheel = build_wheel(&python, &["--release"])?;
-    install_wheel(&python, &wheel)?;
-    install_wheel(&litellm, &wheel)?;
+    let python = tests_python()?;
+    let litellm = LITELLM
+        .python_path()
+        .context("the environment is not there")?;
+    let wheel = build_wheel(console, &python, &["--profile", "dist"])?;
+    install_wheel(console, &python, &wheel)?;
+    install_wheel(console, &litellm, &wheel)?;
     run_python(
+        console,
         &python,
         &["-m", "tests.python.bench", "LIMITS", &litellm],
         &[],
     )
 }
 
-/// Builds the wheel as people do and installs it.
-pub(crate) fn install_release() -> Result<()> {
-    let python = ENVIRONMENT
-        .python_path()
-        .context("the environment is not there")?;
-    install_wheel(&python, &build_wheel(&python, &["--release"])?)
+/// Returns the Python that the tests run in, once it is there.
+fn tests_python() -> Result<String> {
+    let python = environment::TESTS.python_path();
+    python.context("the environment is not there")
 }
 
-/// Runs one test of the installed wheel, and shows what it prints.
-pub(crate) fn test_one(test: &str, variables: &[(&str, &str)]) -> Result<()> {
-    let python = ENVIRONMENT
-        .python_path()
-        .context("the environment is not there")?;
+/// Builds the wheel as people do and installs it.
+pub(crate) fn install_release() -> Result<()> {
+    let (console, python) = (&Console::Terminal, tests_python()?);
+    let wheel = build_wheel(console, &python, &["--release"])?;
+    install_wheel(console, &python, &wheel)
+}
+
+/// Runs one test of the installed wheel, and keeps what it prints.
+pub(crate) fn test_one(console: &Console, test: &str, variables: &[(&str, &str)]) -> Result<()> {
     let pytest = ["-m", "pytest", "--quiet", "-s", "-p", "no:cacheprovider"];
     let more: Vec<_> = variables
         .iter()
         .map(|(name, value)| (*name, (*value).to_owned()))
         .collect();
-    run_python(&python, &[&pytest[..], &[test]].concat(), &more)
+    let arguments = [&pytest[..], &[test]].concat();
+    run_python(console, &tests_python()?, &arguments, &more)
 }
 
-fn test_litellm(wheel: &Path) -> Result<()> {
+fn test_litellm(console: &Console, wheel: &Path) -> Result<()> {
     let Some(python) = LITELLM.python_path() else {
         return Ok(());
     };
-    install_wheel(&python, wheel)?;
+    install_wheel(console, &python, wheel)?;
     let arguments = [
         &pytest_arguments("--cov=compact.integrations.litellm")[..],
         &[LITELLM_TESTS],
     ];
-    run_python(&python, &arguments.concat(), &[])
+    run_python(console, &python, &arguments.concat(), &[])
 }
 
 fn pytest_arguments(covered: &'static str) -> [&'static str; 8] {
@@ -131,7 +121,12 @@ fn pytest_arguments(covered: &'static str) -> [&'static str; 8] {
     ]
 }
 
-fn run_python(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Result<()> {
+fn run_python(
+    console: &Console,
+    python: &str,
+    arguments: &[&str],
+    more: &[(&str, String)],
+) -> Result<()> {
     let place = |name: &str| shell::target_folder().join(name).display().to_string();
     let (coverage, mypy) = (place("python.coverage"), place("mypy"));
     let ours = [
@@ -141,11 +136,11 @@ fn run_python(python: &str, arguments: &[&str], more: &[(&str, String)]) -> Resu
     ];
     let more = more.iter().map(|(name, value)| (*name, value.as_str()));
     let variables: Vec<_> = ours.into_iter().chain(more).collect();
-    shell::run_with(python, arguments, &variables)
+    console.run(python, arguments, &variables)
 }
 
 /// Returns the wheel, in a folder that holds no other.
-pub(crate) fn build_wheel(python: &str, how: &[&str]) -> Result<PathBuf> {
+pub(crate) fn build_wheel(console: &Console, python: &str, how: &[&str]) -> Result<PathBuf> {
     let folder = shell::target_folder().join("wheels");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("could not clear the folder of wheels")?;
@@ -154,14 +149,14 @@ pub(crate) fn build_wheel(python: &str, how: &[&str]) -> Result<PathBuf> {
     let arguments = [
         "-m", "maturin", "build", "--quiet", "--strip", "--out", &place,
     ];
-    shell::run(python, &[&arguments, how].concat())?;
+    console.run(python, &[&arguments, how].concat(), &[])?;
     let mut files = std::fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     let wheel = files.find(|file| file.extension().is_some_and(|e| e == "whl"));
     wheel.context("maturin built no wheel")
 }
 
 /// Installs the wheel alone: it needs nothing.
-pub(crate) fn install_wheel(python: &str, wheel: &Path) -> Result<()> {
+pub(crate) fn install_wheel(console: &Console, python: &str, wheel: &Path) -> Result<()> {
     let wheel = wheel.display().to_string();
     let how = [
         "-m",
@@ -172,5 +167,5 @@ pub(crate) fn install_wheel(python: &str, wheel: &Path) -> Result<()> {
         "--force-reinstall",
         &wheel,
     ];
-    shell::run(python, &how)
+    console.run(python, &how, &[])
 }

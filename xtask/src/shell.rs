@@ -1,5 +1,7 @@
 //! Running other programs from the root of the repository.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,7 +20,7 @@ pub(crate) fn target_folder() -> PathBuf {
 
 /// Runs a program and fails when it does.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<()> {
-    run_with(program, arguments, &[])
+    Console::Terminal.run(program, arguments, &[])
 }
 
 /// Runs a program with some variables set and fails when it does.
@@ -27,17 +29,67 @@ pub(crate) fn run_with(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> Result<()> {
-    let line = format!("{program} {}", arguments.join(" "));
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(variables.iter().copied())
-        .current_dir(repo_root())
-        .status()
-        .with_context(|| format!("could not start `{line}`"))?;
-    if !status.success() {
-        bail!("`{line}` failed");
+    Console::Terminal.run(program, arguments, variables)
+}
+
+/// Where programs print.
+#[derive(Clone, Debug)]
+pub(crate) enum Console {
+    /// Where we print.
+    Terminal,
+    /// At the end of a file, so that programs that run side by side do not mix their lines.
+    File(PathBuf),
+}
+
+impl Console {
+    /// Runs a program from the root of the repository and fails when it does.
+    pub(crate) fn run(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<()> {
+        let line = format!("{program} {}", arguments.join(" "));
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .current_dir(repo_root());
+        if let Some(mut file) = self.open_file()? {
+            writeln!(file, "$ {line}")?;
+            command
+                .stdin(Stdio::null())
+                .stdout(file.try_clone()?)
+                .stderr(file);
+        }
+        let status = command
+            .status()
+            .with_context(|| format!("could not start `{line}`"))?;
+        if !status.success() {
+            bail!("`{line}` failed");
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Prints a line.
+    pub(crate) fn print_line(&self, line: &str) -> Result<()> {
+        match self.open_file()? {
+            Some(mut file) => writeln!(file, "{line}").context("could not write a log"),
+            None => {
+                println!("{line}");
+                Ok(())
+            }
+        }
+    }
+
+    fn open_file(&self) -> Result<Option<File>> {
+        let Console::File(path) = self else {
+            return Ok(None);
+        };
+        let opened = File::options().append(true).create(true).open(path);
+        let file = opened.with_context(|| format!("could not write {}", path.display()))?;
+        Ok(Some(file))
+    }
 }
 
 /// Returns what a program prints.
@@ -60,6 +112,22 @@ pub(crate) fn quiet_output(program: &str, arguments: &[&str]) -> Option<String> 
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)
+}
+
+/// Gets packages of Debian or Ubuntu; waits for whoever else is installing some.
+pub(crate) fn install_debian_packages(console: &Console, names: &[&str]) -> Result<()> {
+    let lock = "DPkg::Lock::Timeout=600";
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    console.run("apt-get", &["-o", lock, "update", "-qq"], &quiet)?;
+    let apt = [
+        "-o",
+        lock,
+        "install",
+        "-qq",
+        "-y",
+        "--no-install-recommends",
+    ];
+    console.run("apt-get", &[&apt[..], names].concat(), &quiet)
 }
 
 /// Returns true for who may install packages of the system.

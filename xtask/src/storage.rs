@@ -12,18 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::environment::{PipRequirements, PythonEnvironment};
-use crate::shell;
-
-/// The server that speaks S3: some hundred megabytes of packages.
-pub(crate) const S3: PythonEnvironment = PythonEnvironment {
-    name: "storage",
-    lists: &[PipRequirements {
-        file: "tests/storage/requirements.txt",
-        text: include_str!("../../tests/storage/requirements.txt"),
-        flags: &[],
-    }],
-};
+use crate::environment;
+use crate::shell::{self, Console};
 
 /// How long a server may take to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,7 +62,7 @@ impl TestServers {
         if let Some(programs) = postgres_programs() {
             servers.start_postgres(&programs)?;
         }
-        if let Some(python) = S3.python_path() {
+        if let Some(python) = environment::TESTS.python_path() {
             servers.start_s3(&python)?;
         }
         if let Some(flawed) = flawed::FlawedServer::Ignoring.find_installed() {
@@ -178,22 +168,12 @@ pub(crate) fn has_postgres() -> bool {
 }
 
 /// Gets PostgreSQL from the system's packages.
-pub(crate) fn install_postgres() -> Result<()> {
-    let arguments = [
-        "install",
-        "-y",
-        "--no-install-recommends",
-        "postgresql",
-        "openssl",
-    ];
+pub(crate) fn install_postgres(console: &Console) -> Result<()> {
+    let names = ["postgresql", "openssl"];
     if user_id()? != "0" {
-        bail!("needs root: `apt-get {}`", arguments.join(" "));
+        bail!("needs root: `apt-get install {}`", names.join(" "));
     }
-    shell::run_with(
-        "apt-get",
-        &arguments,
-        &[("DEBIAN_FRONTEND", "noninteractive")],
-    )
+    shell::install_debian_packages(console, &names)
 }
 
 /// Returns the folder of `initdb` and `postgres`, which Debian keeps out of the path.

@@ -1,24 +1,14 @@
 //! The tests under `tests/wire`: official SDKs and a real server judge the bodies that we make, and
 //! the official client of MCP calls our tools.
 
-use crate::environment::{PipRequirements, PythonEnvironment};
+use crate::chore::Chore;
+use crate::environment;
 
-/// Some hundred megabytes of packages.
-pub(crate) const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
-    name: "wire",
-    lists: &[
-        PipRequirements {
-            file: "tests/wire/requirements.txt",
-            text: include_str!("../../tests/wire/requirements.txt"),
-            flags: &[],
-        },
-        PipRequirements {
-            file: "tests/wire/server.txt",
-            text: include_str!("../../tests/wire/server.txt"),
-            flags: &["--no-deps"],
-        },
-    ],
-};
-
-/// Where the tests are.
-pub(crate) const TESTS: &str = "tests/wire";
+/// Returns the tests as a chore; without what they need there is none.
+pub(crate) fn test_chore() -> Option<Chore<'static>> {
+    environment::TESTS.is_ready().then(|| {
+        Chore::new("SDKs and a model's server (tests/wire)", |console| {
+            environment::TESTS.run_pytest(console, "tests/wire", &[], &[])
+        })
+    })
+}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::{cache_folder, completion_mark};
-use crate::shell;
+use crate::shell::{self, Console};
 
 /// The oldest Node that every package runs on.
 const OLDEST: u32 = 20;
@@ -30,9 +30,9 @@ impl NodePackages {
     }
 
     /// Makes the folder and fills it; gets Node first where it is missing.
-    pub(crate) fn install(&self) -> Result<()> {
+    pub(crate) fn install(&self, console: &Console) -> Result<()> {
         if !has_node() {
-            get_node()?;
+            get_node(console)?;
         }
         let folder = self.folder()?;
         if completion_mark(&folder).exists() {
@@ -52,7 +52,7 @@ impl NodePackages {
         // It refuses a lock without the packages of every other platform, so ours names them.
         let npm = ["ci", "--prefix", &place, "--ignore-scripts"];
         let quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
-        shell::run("npm", &[&npm[..], &quiet].concat())?;
+        console.run("npm", &[&npm[..], &quiet].concat(), &[])?;
         std::fs::write(completion_mark(&folder), self.lock)
             .context("could not mark the packages as complete")
     }
@@ -69,14 +69,11 @@ fn has_node() -> bool {
     is_new && shell::run_succeeds("npm", &["--version"])
 }
 
-fn get_node() -> Result<()> {
+fn get_node(console: &Console) -> Result<()> {
     if !shell::is_root() {
         bail!("Node {OLDEST} or newer with npm is not there, and only root may install it");
     }
-    shell::run("apt-get", &["update", "-qq"])?;
-    let names = ["nodejs", "npm"];
-    let apt = ["install", "-qq", "-y", "--no-install-recommends"];
-    shell::run("apt-get", &[&apt[..], &names].concat())?;
+    shell::install_debian_packages(console, &["nodejs", "npm"])?;
     if !has_node() {
         bail!("apt has no Node {OLDEST} or newer; install it by hand");
     }

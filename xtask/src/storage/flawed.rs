@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::{BUCKET, KEY, ServerProcess, TestServers, access_keys, free_port, wait_for};
 use crate::environment::{self, node::NodePackages};
-use crate::shell;
+use crate::shell::{self, Console};
 
 /// s3rver: fourteen megabytes from npm.
 pub(crate) const PACKAGES: NodePackages = NodePackages {
@@ -60,7 +60,7 @@ impl FlawedServer {
 
     fn install(self) -> Result<()> {
         match self {
-            FlawedServer::Ignoring => PACKAGES.install(),
+            FlawedServer::Ignoring => PACKAGES.install(&Console::Terminal),
             FlawedServer::Racing => {
                 let place = build_folder()?.display().to_string();
                 let how = [

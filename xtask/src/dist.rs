@@ -1,0 +1,232 @@
+//! `cargo xtask dist`: everything that is shipped, in `target/artifacts`, and a test of each in a root of its own.
+//!
+//! One build of `compactctl` with the profile `dist`, static and without paths of this machine, goes into every
+//! package. What has a date gets that of the commit, names are in order, and owners are root: the same commit and
+//! compiler give the same bytes. Nothing is uploaded.
+
+mod binary;
+mod checksum;
+mod deb;
+mod npm;
+mod oci;
+mod self_test;
+mod tarball;
+mod third_party;
+mod wheel;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use self::binary::BuiltCommand;
+use self::third_party::ThirdParty;
+use crate::dependencies::{cargo_metadata, text_field};
+use crate::shell;
+
+/// The target that is built where nobody names one.
+pub(crate) const USUAL_TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The most that the command may take, stripped.
+const COMMAND_LIMIT: u64 = 40 << 20;
+
+/// The most that the image may take.
+const IMAGE_LIMIT: u64 = 60 << 20;
+
+/// What every package says of itself.
+struct Release {
+    version: String,
+    target: &'static TargetNames,
+    /// The date of everything, in seconds since 1970.
+    date: u64,
+    folder: PathBuf,
+}
+
+/// What a target is called by others.
+struct TargetNames {
+    rust: &'static str,
+    debian: &'static str,
+    oci: &'static str,
+    npm: &'static str,
+}
+
+const TARGETS: &[TargetNames] = &[
+    TargetNames {
+        rust: USUAL_TARGET,
+        debian: "amd64",
+        oci: "amd64",
+        npm: "x64",
+    },
+    TargetNames {
+        rust: "x86_64-unknown-linux-musl",
+        debian: "amd64",
+        oci: "amd64",
+        npm: "x64",
+    },
+    TargetNames {
+        rust: "aarch64-unknown-linux-gnu",
+        debian: "arm64",
+        oci: "arm64",
+        npm: "arm64",
+    },
+    TargetNames {
+        rust: "aarch64-unknown-linux-musl",
+        debian: "arm64",
+        oci: "arm64",
+        npm: "arm64",
+    },
+];
+
+/// What can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ArtifactKind {
+    /// The bill of materials.
+    Sbom,
+    /// The archive for people who want the command in a folder.
+    Archive,
+    /// The package for Debian.
+    Deb,
+    /// The package for npm.
+    Npm,
+    /// The image for containers.
+    Image,
+    /// The wheel for Python.
+    Wheel,
+}
+
+impl ArtifactKind {
+    const ALL: [ArtifactKind; 6] = [
+        ArtifactKind::Sbom,
+        ArtifactKind::Archive,
+        ArtifactKind::Deb,
+        ArtifactKind::Npm,
+        ArtifactKind::Image,
+        ArtifactKind::Wheel,
+    ];
+
+    fn make(self, parts: &ReleaseParts) -> Result<PathBuf> {
+        let ReleaseParts {
+            release,
+            command,
+            third_party,
+        } = parts;
+        match self {
+            ArtifactKind::Sbom => release.write("sbom.cdx.json", &third_party.sbom),
+            ArtifactKind::Archive => tarball::make(release, command, third_party),
+            ArtifactKind::Deb => deb::make(release, command, third_party),
+            ArtifactKind::Npm => npm::make(release, command, third_party),
+            ArtifactKind::Image => oci::make(release, command),
+            ArtifactKind::Wheel => wheel::make(release, command),
+        }
+    }
+}
+
+/// What packages are made of.
+struct ReleaseParts {
+    release: Release,
+    command: BuiltCommand,
+    third_party: ThirdParty,
+}
+
+/// Makes and tests artifacts of a target: all of them where none is named. A command that was built elsewhere is
+/// packed instead of one that is built here.
+pub(crate) fn run(target: &str, built: Option<&Path>, only: &[ArtifactKind]) -> Result<()> {
+    let release = Release::prepare(target)?;
+    let command = match built {
+        Some(path) => binary::load(&release, path)?,
+        None => binary::build(&release)?,
+    };
+    let third_party = third_party::collect(&release)?;
+    let parts = ReleaseParts {
+        release,
+        command,
+        third_party,
+    };
+    let is_wanted = |kind: &ArtifactKind| only.is_empty() || only.contains(kind);
+    let kinds = ArtifactKind::ALL.into_iter().filter(is_wanted);
+    let made: Vec<PathBuf> = kinds.map(|kind| kind.make(&parts)).collect::<Result<_>>()?;
+    checksum::write(&parts.release, &made)?;
+    match parts.release.is_native() {
+        true => self_test::run(&parts.release, &made)?,
+        false => println!("not tested: {target} does not run on this machine"),
+    }
+    check_sizes(&parts, &made)?;
+    println!("{}", parts.release.folder.display());
+    Ok(())
+}
+
+fn check_sizes(parts: &ReleaseParts, made: &[PathBuf]) -> Result<()> {
+    check_size(&parts.command.path, COMMAND_LIMIT)?;
+    let mut images = made
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tar"));
+    images.try_for_each(|path| check_size(path, IMAGE_LIMIT))
+}
+
+impl Release {
+    fn prepare(target: &str) -> Result<Release> {
+        let Some(target) = TARGETS.iter().find(|names| names.rust == target) else {
+            let known: Vec<&str> = TARGETS.iter().map(|names| names.rust).collect();
+            bail!(
+                "no packages are made for {target}; there are {}",
+                known.join(", ")
+            );
+        };
+        let folder = shell::target_folder().join("artifacts").join(target.rust);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context("could not clear the folder of artifacts")?;
+        }
+        fs::create_dir_all(&folder).context("could not create the folder of artifacts")?;
+        Ok(Release {
+            version: workspace_version()?,
+            target,
+            date: source_date()?,
+            folder,
+        })
+    }
+
+    fn is_native(&self) -> bool {
+        self.target.rust.starts_with(std::env::consts::ARCH)
+    }
+
+    /// Writes an artifact and returns where it is.
+    fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf> {
+        let path = self
+            .folder
+            .join(format!("compactctl-{}-{name}", self.version));
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// Returns the version that all crates have.
+pub(crate) fn workspace_version() -> Result<String> {
+    let metadata = cargo_metadata(&["--no-deps"])?;
+    let packages = metadata.get("packages").and_then(|value| value.as_array());
+    let mut packages = packages.into_iter().flatten();
+    let command = packages.find(|package| text_field(package, "name") == "compactctl");
+    let command = command.context("the workspace has no crate compactctl")?;
+    Ok(text_field(command, "version"))
+}
+
+/// Returns the date of the commit, unless `SOURCE_DATE_EPOCH` says another.
+fn source_date() -> Result<u64> {
+    let given = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let date = match given {
+        Some(date) => date,
+        None => shell::output("git", &["log", "-1", "--format=%ct"])?,
+    };
+    let date = date.trim();
+    date.parse()
+        .with_context(|| format!("{date} is no date in seconds"))
+}
+
+fn check_size(path: &Path, limit: u64) -> Result<()> {
+    let size = fs::metadata(path)?.len();
+    let (name, megabytes) = (path.display(), size as f64 / f64::from(1 << 20));
+    println!("{name}: {megabytes:.1} MiB, of at most {}", limit >> 20);
+    if size > limit {
+        bail!("{name} has {size} bytes; {limit} are allowed");
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The command as it ships: optimised, stripped, static, and without a path of the machine that built it; with
+//! the completions and the manual page that it prints itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::Release;
+use super::tarball::TarEntry;
+use crate::shell;
+
+/// Shells, and the file that each finds its completions in, below `/usr/share`.
+const SHELLS: [(&str, &str); 3] = [
+    ("bash", "bash-completion/completions/compactctl"),
+    ("zsh", "zsh/vendor-completions/_compactctl"),
+    ("fish", "fish/vendor_completions.d/compactctl.fish"),
+];
+
+/// A command that was built.
+pub(super) struct BuiltCommand {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+    /// Where each text belongs below `/usr/share`, and the text.
+    pub(super) texts: Vec<(String, Vec<u8>)>,
+}
+
+/// Builds it for a target.
+pub(super) fn build(release: &Release) -> Result<BuiltCommand> {
+    let target = release.target.rust;
+    let mut command = cargo_command(release);
+    command
+        .args(["rustc", "--locked", "--profile", "dist", "--target", target])
+        .args(["--package", "compactctl", "--bin", "compactctl", "--"])
+        // Only the command is static: what it is made of is compiled once, for the wheel too.
+        .args(["-C", "target-feature=+crt-static"]);
+    if !command.status().context("could not start cargo")?.success() {
+        bail!("the command was not built for {target}");
+    }
+    load(
+        release,
+        &build_folder().join(target).join("dist/compactctl"),
+    )
+}
+
+/// Takes a command that is there, and has it print its texts if it runs here.
+pub(super) fn load(release: &Release, path: &Path) -> Result<BuiltCommand> {
+    let bytes = std::fs::read(path).with_context(|| format!("{} is missing", path.display()))?;
+    check_static(&path.display().to_string())?;
+    let texts = match release.is_native() {
+        true => print_texts(&path.display().to_string())?,
+        false => Vec::new(),
+    };
+    Ok(BuiltCommand {
+        path: path.to_owned(),
+        bytes,
+        texts,
+    })
+}
+
+/// Returns where what ships is built: flags that differ from those of a usual build would rebuild that each time.
+pub(super) fn build_folder() -> PathBuf {
+    shell::target_folder().join("dist")
+}
+
+/// Returns cargo with what makes a build the same on every machine.
+fn cargo_command(release: &Release) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(shell::repo_root());
+    command.envs(reproducible_variables(release));
+    command
+}
+
+/// Returns the variables that make a build the same on every machine.
+pub(super) fn reproducible_variables(release: &Release) -> Vec<(String, String)> {
+    let places = [
+        (shell::repo_root().display().to_string(), "/compact"),
+        (cargo_home(), "/cargo"),
+    ];
+    let rust = places
+        .iter()
+        .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    let c = places
+        .iter()
+        .map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
+    let c: Vec<String> = c.collect();
+    let underscored = release.target.rust.replace('-', "_");
+    let set = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        // Separated by a character that no path holds.
+        set(
+            "CARGO_ENCODED_RUSTFLAGS",
+            rust.collect::<Vec<_>>().join("\x1f"),
+        ),
+        set(&format!("CFLAGS_{underscored}"), c.join(" ")),
+        set("CARGO_TARGET_DIR", build_folder().display().to_string()),
+        set("SOURCE_DATE_EPOCH", release.date.to_string()),
+    ]
+}
+
+fn cargo_home() -> String {
+    let home = || Some(format!("{}/.cargo", std::env::var("HOME").ok()?));
+    std::env::var("CARGO_HOME")
+        .ok()
+        .or_else(home)
+        .unwrap_or_else(|| "/root/.cargo".to_owned())
+}
+
+/// Checks that the system's loader has nothing to load for it.
+fn check_static(path: &str) -> Result<()> {
+    let Ok(output) = Command::new("ldd").arg(path).output() else {
+        println!("not checked: there is no ldd to ask whether the command is static");
+        return Ok(());
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let is_static = ["statically linked", "not a dynamic executable"]
+        .iter()
+        .any(|phrase| text.contains(phrase));
+    if !is_static {
+        bail!("{path} needs libraries of the system\n{text}");
+    }
+    Ok(())
+}
+
+fn print_texts(path: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let print = |arguments: &[&str]| shell::output(path, arguments).map(String::into_bytes);
+    let mut texts = vec![("man/man1/compactctl.1".to_owned(), print(&["man"])?)];
+    for (shell, place) in SHELLS {
+        texts.push((place.to_owned(), print(&["completions", shell])?));
+    }
+    Ok(texts)
+}
+
+impl BuiltCommand {
+    /// Returns the command and its texts where a system keeps them.
+    pub(super) fn system_entries(&self) -> Vec<TarEntry> {
+        let texts = self
+            .texts
+            .iter()
+            .map(|(place, text)| TarEntry::file(format!("usr/share/{place}"), text.clone()));
+        let command = TarEntry::program("usr/bin/compactctl", self.bytes.clone());
+        std::iter::once(command).chain(texts).collect()
+    }
+}
