@@ -191,8 +191,8 @@ async fn tell_of_a_compaction(
     let semantics = Semantics::LastRequest;
     session.observe(Some(ReportedUsage { usage, semantics }));
     assert_eq!(queue.flush(Duration::from_secs(10)), 0);
-    // Metrics are sent last.
-    wait_for(|| !collector.printed(&service(protocol)).metrics.is_empty());
+    // Metrics are sent last, and printed line by line.
+    wait_for(|| collector.printed(&service(protocol)).metrics.len() >= METRICS.len());
     let printed = collector.printed(&service(protocol));
     let told: Vec<&str> = printed.records.iter().map(|r| r.event.as_str()).collect();
     assert_eq!(told, EVENTS, "{protocol:?}");

@@ -100,12 +100,13 @@ impl HookCall<'_> {
         // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
         // apart piece by piece first.
         let memory = ManuallyDrop::new(self.log_error(memory)?);
-        self.remove_superseded(&memory, &archived.path);
+        let earlier = self.shelf.pending_compaction();
+        self.remove_superseded(earlier.as_ref(), &memory, &archived.path);
         let open = PendingCompaction {
             archive: archived.path,
             summaries: memory.summaries,
-            summary: None,
-            is_view: false,
+            untold: earlier.and_then(|earlier| earlier.into_untold(memory.summaries)),
+            ..PendingCompaction::default()
         };
         self.log_error(self.shelf.set_pending(&open));
         self.within(KEEP, |most| must_keep(&memory.ledger, most))
@@ -135,11 +136,15 @@ impl HookCall<'_> {
 
     /// Gemini CLI calls before it knows whether it will compress. An archive after which nothing was
     /// compressed goes once a later one holds all of it.
-    fn remove_superseded(&self, memory: &HookMemory, archive: &Path) {
+    fn remove_superseded(
+        &self,
+        earlier: Option<&PendingCompaction>,
+        memory: &HookMemory,
+        archive: &Path,
+    ) {
         if self.call.agent != HookAgent::GeminiCli {
             return;
         }
-        let earlier = self.shelf.pending_compaction();
         let earlier = earlier.filter(|open| open.summaries == memory.summaries);
         if let Some(open) = earlier {
             self.log_error(hook::remove_if_contained(&open.archive, archive));
@@ -153,7 +158,7 @@ impl HookCall<'_> {
             return None;
         }
         let (memory, place) = self.known_memory(&open)?;
-        if memory.summaries > open.summaries {
+        if open.is_done(memory.summaries) {
             // Others are told at this moment only; Claude Code has the same room whatever it knows.
             let most = match self.call.agent {
                 HookAgent::ClaudeCode => STANDING,
@@ -208,10 +213,10 @@ impl HookCall<'_> {
             self.shelf.clear_pending();
             return None;
         }
-        if memory.summaries <= open.summaries && open.summary.is_none() {
+        if !open.is_done(memory.summaries) && open.summary.is_none() {
             return None;
         }
-        let place = archive_hint(&open.archive);
+        let place = archive_hint(open.original());
         self.find_lost(&memory, &open, &place, LOST)
     }
 
@@ -247,9 +252,9 @@ impl HookCall<'_> {
             ),
             None => "nothing is repeated".to_owned(),
         };
-        let original = match open.archive.as_os_str().is_empty() {
-            true => String::new(),
-            false => format!("; the original is {}", open.archive.display()),
+        let original = match open.original() {
+            none if none.as_os_str().is_empty() => String::new(),
+            archive => format!("; the original is {}", archive.display()),
         };
         self.log_line(
             LogLevel::Info,
@@ -302,11 +307,11 @@ impl HookCall<'_> {
                 self.log_error(memory.read_more(bytes, &redactor).map_err(unreadable_error))?;
                 memory
             }
-            HookTranscript::Missing => self.read_memory(&open.archive)?,
+            HookTranscript::Missing => self.read_memory(open.original())?,
         };
-        let archive = match open.archive.as_os_str().is_empty() {
-            true => self.shelf.latest_archive(),
-            false => Some(open.archive.clone()),
+        let archive = match open.original() {
+            none if none.as_os_str().is_empty() => self.shelf.latest_archive(),
+            archive => Some(archive.to_owned()),
         };
         let place = match (archive, &self.call.transcript) {
             (Some(archive), _) => archive_hint(&archive),

@@ -952,6 +952,38 @@ fn attempts_of_gemini_that_compress_nothing_leave_one_archive() {
     assert!(agent.archives().contains(&archive));
 }
 
+/// Between two prompts Gemini CLI asks its model many times, each time with an announcement: what an earlier one lost is
+/// told all the same, with the archive that holds it.
+#[test]
+fn what_a_compression_lost_is_told_after_further_announcements() {
+    let head = json!({ "sessionId": "g", "projectHash": "h", "kind": "main" });
+    let said =
+        |id: usize, text: &str| json!({ "id": format!("m{id}"), "type": "user", "content": text });
+    let mut text = format!("{head}\n{}\n", said(0, RULE));
+    let agent = Agent::new().with_transcript("chat.jsonl", text.as_bytes());
+    let before = |text: &str| {
+        agent.place.write("chat.jsonl", text);
+        gemini(&agent, "PreCompress", &json!({ "trigger": "auto" }));
+    };
+    before(&text);
+    let [original] = agent.archives().try_into().unwrap();
+    let snapshot = said(9, "<state_snapshot>Short.</state_snapshot>");
+    text.push_str(&format!(
+        "{}\n",
+        json!({ "$set": { "messages": [snapshot] } })
+    ));
+    for nth in 10..13 {
+        before(&text);
+        text.push_str(&format!("{}\n", said(nth, "Go on.")));
+    }
+    let told = context(&gemini(&agent, "BeforeAgent", &json!({ "prompt": "x" })));
+    assert!(told.contains(RULE), "{told}");
+    assert!(told.contains(original.to_str().unwrap()), "{told}");
+    assert_eq!(agent.archives().len(), 2, "the original and the last");
+    let again = gemini(&agent, "BeforeAgent", &json!({ "prompt": "x" }));
+    assert_eq!(again.text(), "", "once");
+}
+
 /// What is remembered between prompts goes once nobody came back for a month; archives stay.
 #[test]
 fn what_was_remembered_of_old_sessions_is_removed() {
