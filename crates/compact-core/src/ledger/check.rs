@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use super::fact::{Facts, ToolRun, ToolRunOutcome};
 use crate::cue_list::{PhraseList, WordList};
@@ -70,26 +70,53 @@ impl Facts {
 }
 
 impl Facts {
-    /// Returns the newest run of each check, the newest first. A check is what says in the end that something passes
+    /// Returns the newest run of each check, the newest first. A check is what says at some time that something passes
     /// or fails; how a command that only looks something up ended is no state of the work.
     pub fn newest_checks(&self) -> Vec<&ToolRun> {
-        let mut seen: HashSet<Vec<&str>> = HashSet::new();
-        let newest = self.runs.iter().rev().filter(|run| run.path.is_none());
-        let checks = newest.filter(|run| match &run.outcome {
+        let mut newest: Vec<(&ToolRun, bool)> = Vec::new();
+        let mut places: HashMap<Vec<&str>, usize> = HashMap::new();
+        let ended = self.runs.iter().rev().filter(|run| run.path.is_none());
+        for run in ended.filter(|run| run.outcome.is_known()) {
+            let subject = CheckedTarget::from_command(&run.text).subject;
+            if !is_checkable(&subject) {
+                continue;
+            }
+            let place = *places.entry(subject).or_insert_with(|| {
+                newest.push((run, false));
+                newest.len() - 1
+            });
+            if let Some((_, is_check)) = newest.get_mut(place) {
+                *is_check |= run.tells_outcome();
+            }
+        }
+        let checks = newest.into_iter().filter(|(_, is_check)| *is_check);
+        checks.map(|(run, _)| run).collect()
+    }
+}
+
+impl ToolRun {
+    /// Whether it says that something passes or fails.
+    fn tells_outcome(&self) -> bool {
+        match &self.outcome {
             ToolRunOutcome::Failed(why) => CHECK_OUTCOME.is_in(why),
-            ToolRunOutcome::Ok => run
-                .end
-                .as_deref()
-                .is_some_and(|end| CHECK_OUTCOME.is_in(end)),
+            ToolRunOutcome::Ok => self.end.as_deref().is_some_and(|e| CHECK_OUTCOME.is_in(e)),
             ToolRunOutcome::Pending | ToolRunOutcome::Refused(_) => false,
-        });
-        let subjects = checks.map(|run| (CheckedTarget::from_command(&run.text).subject, run));
-        let checks = subjects.filter(|(subject, _)| match subject.as_slice() {
-            [_, program, ..] => !LOOKUPS.has(program) && !program.ends_with(':'),
-            _ => false,
-        });
-        let newest = checks.filter_map(|(subject, run)| seen.insert(subject).then_some(run));
-        newest.collect()
+        }
+    }
+}
+
+impl ToolRunOutcome {
+    /// Whether it ran to an end.
+    fn is_known(&self) -> bool {
+        matches!(self, ToolRunOutcome::Ok | ToolRunOutcome::Failed(_))
+    }
+}
+
+/// Whether a command may be a check: it has a program, and one that does more than look something up.
+fn is_checkable(subject: &[&str]) -> bool {
+    match subject {
+        [_, program, ..] => !LOOKUPS.has(program) && !program.ends_with(':'),
+        _ => false,
     }
 }
 
@@ -107,7 +134,9 @@ impl<'r> CheckedTarget<'r> {
             .filter(|word| !is_redirection(word));
         let program = words.next();
         let mut subject: Vec<&str> = [Some(tool), program].into_iter().flatten().collect();
-        let rest: Vec<&str> = words.filter(|word| !is_verbosity(word)).collect();
+        let rest: Vec<&str> = words
+            .filter(|word| !is_verbosity(word) && !means_everything(word))
+            .collect();
         let (verb, targets) = match rest.split_first() {
             Some((verb, targets)) if is_verb(verb) => (Some(*verb), targets),
             _ => (None, rest.as_slice()),
@@ -144,6 +173,14 @@ fn is_verb(word: &str) -> bool {
 
 fn is_redirection(word: &str) -> bool {
     word.contains('>') || word == "2"
+}
+
+/// What says that everything is checked, as no target at all does.
+fn means_everything(word: &str) -> bool {
+    matches!(
+        word,
+        "--workspace" | "--all" | "--all-targets" | "./..." | "."
+    )
 }
 
 /// A flag that only says how much is printed.

@@ -22,6 +22,7 @@ static RULE: PhraseList = PhraseList::anywhere(cue_file!("rule"));
 static ORDER: PhraseList = PhraseList::anywhere(cue_file!("order"));
 static RULE_LABEL: PhraseList = PhraseList::anywhere(cue_file!("rule_label"));
 static REVISION: PhraseList = PhraseList::anywhere(cue_file!("revision"));
+static LIFTING: PhraseList = PhraseList::anywhere(cue_file!("lifting"));
 static REPLACEMENT: PhraseList = PhraseList::anywhere(cue_file!("replacement"));
 static CHANGE: PhraseList = PhraseList::anywhere(cue_file!("change"));
 static PROHIBITION: PhraseList = PhraseList::anywhere(cue_file!("prohibition"));
@@ -137,6 +138,11 @@ pub(crate) fn is_change(sentence: &str) -> bool {
 /// A sentence that puts something in the place of what was said before.
 pub(crate) fn is_replacement(sentence: &str) -> bool {
     REPLACEMENT.is_in(sentence)
+}
+
+/// A sentence that lifts a rule, for everything or only for what it names.
+pub(crate) fn is_lifting(sentence: &str) -> bool {
+    LIFTING.is_in(sentence)
 }
 
 /// A sentence that allows what may have been forbidden.

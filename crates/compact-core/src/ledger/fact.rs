@@ -5,14 +5,14 @@
 //! superseded rule, a finished step) is not decided here but when the ledger is told.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use super::answer::{self, AskedFor};
 use super::cue;
 use super::entity::{BlockPlace, Voice};
-use super::file::{FileFact, FileTable};
+use super::file::{FileAct, FileFact, FileTable};
 use super::language::{LanguageCue, TextLanguage, text_language};
 use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
@@ -261,6 +261,8 @@ fn join_sentences<'t>(first: Option<&str>, second: &'t str) -> Cow<'t, str> {
 pub(super) struct FactCollector {
     facts: Facts,
     files: FileTable,
+    /// What calls would do to files whose answer is not read yet, by the place of their run.
+    unanswered_files: BTreeMap<usize, Vec<FileFact>>,
     runs_by_call: HashMap<String, usize, foldhash::fast::FixedState>,
     /// Calls that are about a task in the background, with its id.
     task_calls: HashMap<String, String, foldhash::fast::FixedState>,
@@ -321,6 +323,9 @@ impl FactCollector {
 
     /// The facts, with bounded lists.
     pub(super) fn finish(mut self) -> Facts {
+        for file in self.unanswered_files.into_values().flatten() {
+            self.files.touch(file);
+        }
         self.facts.files = self.files.into_files();
         self.facts.bound_lists();
         self.facts
@@ -341,6 +346,12 @@ impl FactCollector {
         let Some(run) = self.facts.runs.get_mut(at) else {
             return;
         };
+        // What failed or was refused changed nothing.
+        let is_done = outcome == ToolRunOutcome::Ok;
+        let files = self.unanswered_files.remove(&at).into_iter().flatten();
+        for file in files.filter(|file| is_done || file.act == FileAct::Read) {
+            self.files.touch(file);
+        }
         run.outcome = outcome;
         run.answer = Some(place);
         run.end = match run.path {
@@ -501,8 +512,9 @@ impl FactCollector {
             end: None,
             outcome: ToolRunOutcome::Pending,
         });
-        for file in files {
-            self.files.touch(file);
+        if !files.is_empty() {
+            self.unanswered_files
+                .insert(self.facts.runs.len() - 1, files);
         }
     }
 }

@@ -214,6 +214,29 @@ fn facts_have_their_source() {
 }
 
 #[test]
+fn an_edit_that_failed_changed_nothing() {
+    let edit = |id, new: &str| {
+        let arguments =
+            format!(r#"{{"file_path":"app.toml","old_string":"a","new_string":"{new}"}}"#);
+        call(id, "Edit", &arguments)
+    };
+    let entries = [
+        edit("1", "port = 9090"),
+        result("1", "The file has been updated."),
+        edit("2", "port = 6060"),
+        result("2", "Error: String to replace not found in file."),
+        edit("3", "port = 7070"),
+    ];
+    let files = Ledger::from_entries(&entries, 0).facts.files;
+    let [file] = files.as_slice() else {
+        panic!("{files:?}");
+    };
+    let changed: Vec<u32> = file.changes.iter().map(|change| change.ordinal).collect();
+    // How the last one ends is not known: it may have happened.
+    assert_eq!((file.edits, changed), (2, vec![0, 4]));
+}
+
+#[test]
 fn names_that_code_defines_are_known_as_such() {
     let code = "pub fn load_parts(path: &Path) {}\nclass PartStore extends BaseStore {\nfunc (s *part_store) FetchAll(ctx) {\n  call_other(load_more)\n}\nexport interface PartView {}\n(see load_list) other_part
 12:    async def send_all(self):

@@ -74,6 +74,26 @@ fn argument_text(line: &str) -> Option<&str> {
     }
 }
 
+/// How far before a name the argument that holds it is looked for.
+const ARGUMENT_REACH: usize = 8192;
+
+/// Whether a mention stands in what an edit takes out: where it was, it is no more.
+pub(super) fn is_taken_out(ledger: &Ledger, mention: &Mention) -> bool {
+    let Some((excerpt, offset)) = excerpt_at(ledger, mention) else {
+        return false;
+    };
+    let from = excerpt
+        .text
+        .floor_char_boundary(offset.saturating_sub(ARGUMENT_REACH));
+    let before = excerpt.text.get(from..offset).unwrap_or_default();
+    let argument = before.lines().rev().find_map(|line| {
+        let (name, _) = line.split_once(':')?;
+        let name = name.rsplit(' ').next()?;
+        (PUT_IN.contains(&name) || TAKEN_OUT.contains(&name)).then_some(name)
+    });
+    excerpt.voice == Voice::Call && argument.is_some_and(|name| TAKEN_OUT.contains(&name))
+}
+
 /// The line around a place in a text; of a very long one the words near it, so that the work is bounded.
 fn line_around(text: &str, offset: usize) -> Option<&str> {
     let least = text.floor_char_boundary(offset.saturating_sub(CHARS / 2));

@@ -2,7 +2,8 @@
 //!
 //! A rule falls when the user says the same again with another value, or takes something back: then
 //! the rule that is most like the new words falls, if any is like them at all. Two prohibitions both
-//! hold unless the later one says that something changed, and so do rules that name different things.
+//! hold unless the later one says that something changed, and so do rules that name different things. What lifts a rule for
+//! one case only ("no longer for staging") is an exception: the rule holds everywhere else, and both are told.
 //! A rule that falls is told nowhere; the proof counts it among what the view does not show. Other statements of the
 //! user's fall in the same way, and what they only quote (`quotation`) never ruled.
 
@@ -14,11 +15,13 @@ use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
 use crate::cue_list::WordList;
 use crate::ledger::{
-    Fact, Facts, clip, find_phrase, is_change, is_prohibition, is_replacement, is_revision,
-    rule_label, split_sentences,
+    Fact, Facts, clip, find_phrase, is_change, is_lifting, is_prohibition, is_replacement,
+    is_revision, rule_label, split_sentences,
 };
 
 static RULE_FILLERS: WordList = WordList::new(include_str!("../../templates/cues/rule_filler.txt"));
+static SCOPE_OPENERS: WordList =
+    WordList::new(include_str!("../../templates/cues/scope_opener.txt"));
 static RULE_FRAME: WordList = WordList::new(include_str!("../../templates/cues/rule_frame.txt"));
 
 /// What a later word of the user took back.
@@ -242,7 +245,8 @@ impl<'l> ParsedRule<'l> {
     }
 
     fn likeness(&self, old: &ParsedRule<'_>) -> usize {
-        if self.fact.ordinal <= old.fact.ordinal || self.is_beside(old) {
+        let spares = self.is_beside(old) || self.is_exception_to(old);
+        if self.fact.ordinal <= old.fact.ordinal || spares {
             return 0;
         }
         let common = self.subject.intersection(&old.subject).count();
@@ -264,6 +268,14 @@ impl<'l> ParsedRule<'l> {
             && !is_replacement(&self.fact.text)
     }
 
+    /// Whether it lifts the other rule only for a case that the rule itself does not name.
+    fn is_exception_to(&self, old: &ParsedRule<'_>) -> bool {
+        let text = &self.fact.text;
+        is_lifting(text)
+            && !is_replacement(text)
+            && scope_words(text).any(|word| !old.subject.contains(&word))
+    }
+
     /// How many opening words are the same, if one of them carries meaning.
     fn lead(&self, old: &ParsedRule<'_>) -> usize {
         let same = self.said.iter().zip(&old.said).take_while(|(a, b)| a == b);
@@ -273,6 +285,22 @@ impl<'l> ParsedRule<'l> {
             false => 0,
         }
     }
+}
+
+/// The words that say where, when or for what a sentence holds. Behind `need to` and `have to` stands a deed, not a case.
+fn scope_words(sentence: &str) -> impl Iterator<Item = String> {
+    let mut before = String::new();
+    let mut is_scope = false;
+    let words = sentence.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+    let words = words.filter(|word| !word.is_empty()).map(str::to_lowercase);
+    words.filter_map(move |word| {
+        let is_deed = word == "to" && matches!(before.as_str(), "need" | "have" | "has" | "want");
+        if SCOPE_OPENERS.has(&word) {
+            is_scope = !is_deed;
+        }
+        before.clone_from(&word);
+        meaningful_stem(&word).filter(|_| is_scope)
+    })
 }
 
 /// The words with `#` in the place of each value.

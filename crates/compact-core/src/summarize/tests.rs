@@ -778,6 +778,34 @@ fn a_revision_drops_the_rule_it_is_most_like() {
 }
 
 #[test]
+fn an_exception_for_one_case_leaves_the_rule_standing() {
+    for (rule, exception, lifting) in [
+        (
+            "Always ask before you run a migration.",
+            "You don't need to ask for migrations on the dev database any more.",
+            "You don't need to ask before you run a migration any more.",
+        ),
+        (
+            "Always call me before you deploy.",
+            "You don't have to call me for deploys to staging any more.",
+            "You don't have to call me before you deploy any more.",
+        ),
+        (
+            "Always run the full suite before you commit.",
+            "For the handbook you no longer need to run the full suite.",
+            "You no longer need to run the full suite before you commit.",
+        ),
+    ] {
+        let first = format!("Never push to main. {rule} Do not use the prod database.");
+        let text = said(&[&first, exception]);
+        assert!(text.contains(rule) && text.contains(exception), "{text}");
+        // Without a case of its own it takes the rule back.
+        let text = said(&[&first, lifting]);
+        assert!(!text.contains(rule) && text.contains(lifting), "{text}");
+    }
+}
+
+#[test]
 fn rules_of_the_same_form_about_other_things_both_hold() {
     let rules = [
         "From now on calls to the relay give up after 5 attempts.",

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::fact_line::state_checks;
 use super::file_state::FileStates;
 use super::form::NameForms;
-use super::name_line::is_argument_name;
+use super::name_line::{is_argument_name, is_taken_out};
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::root::RootDirectory;
 use super::select::ShownLevel;
@@ -82,7 +82,7 @@ impl TraceBuilder<'_, '_> {
                 let is_call = entity.heard.is_empty();
                 let is_setting = || is_round_number(&entity.text);
                 let is_argument = || is_argument_name(self.ledger, mention, &entity.text);
-                !(is_call && (is_setting() || is_argument()))
+                !(is_call && (is_setting() || is_argument()) || is_taken_out(self.ledger, mention))
             });
             let Some((mention, run)) = newest else {
                 continue;

@@ -40,6 +40,12 @@ fn a_failure_is_closed_by_any_later_pass_of_the_same_check() {
             true,
         ),
         ("Bash: make check", "Read: make check", false),
+        (
+            "Bash: cargo test -p a",
+            "Bash: cargo test --workspace",
+            true,
+        ),
+        ("Bash: go test ./store", "Bash: go test ./...", true),
     ];
     for (failed, passed, closes) in rows {
         let facts = Facts {
@@ -96,6 +102,12 @@ fn the_newest_run_of_each_check_is_its_state() {
             ended(4, "Bash: cargo test -q", "12 passed"),
             ended(5, "Bash: cargo build", "Finished in 3 s"),
             ended(6, "write_stdin: session_id: 7", "ok"),
+            run(
+                7,
+                "Bash: sqlx migrate run",
+                ToolRunOutcome::Failed("migration 42 failed".into()),
+            ),
+            ended(8, "Bash: sqlx migrate run", "Applied 42b"),
         ],
         ..Facts::default()
     };
@@ -104,5 +116,5 @@ fn the_newest_run_of_each_check_is_its_state() {
         .iter()
         .map(|run| run.ordinal)
         .collect();
-    assert_eq!(newest, [4, 2]);
+    assert_eq!(newest, [8, 4, 2]);
 }
