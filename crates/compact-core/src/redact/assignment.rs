@@ -38,6 +38,8 @@ pub(super) enum ValueOperator {
     Tag,
     /// `the name is value`
     Sentence,
+    /// `setenv("name", "value")`
+    Argument,
 }
 
 /// A value assigned to a name.
@@ -171,8 +173,19 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
     let first = rest.bytes().next()?;
     if !matches!(
         first,
-        b':' | b'=' | b'!' | b'?' | b'>' | b' ' | b'\t' | b'\\' | b'"' | b'\'' | b'`' | b'*' | 0xe3
-            ..=0xef
+        b':' | b'='
+            | b'!'
+            | b'?'
+            | b'>'
+            | b' '
+            | b'\t'
+            | b'\n'
+            | b'\\'
+            | b'"'
+            | b'\''
+            | b'`'
+            | b'*'
+            | 0xe3..=0xef
     ) {
         return None;
     }
@@ -181,11 +194,21 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
         .as_bytes()
         .get(slashes)
         .is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'));
-    let at = name.end + if closed { slashes + 1 } else { 0 };
+    let mut at = name.end + if closed { slashes + 1 } else { 0 };
+    // `config["password"] = …`
+    if closed && text.get(at..)?.starts_with(']') {
+        at += 1;
+    }
     let spaced = skip_spaces(text, at);
     let tail = text.get(spaced..)?;
     if let Some((operator, length)) = match_operator(tail) {
         return Some((operator, closed, spaced + length));
+    }
+    if let Some(length) = value_field(text.get(at..)?) {
+        return Some((ValueOperator::Colon, closed, at + length));
+    }
+    if closed && tail.starts_with(',') && is_set_by_call(text.get(..name.start)?) {
+        return Some((ValueOperator::Argument, true, spaced + 1));
     }
     if closed {
         let value = tail.strip_prefix("value=").filter(|_| spaced > at)?;
@@ -221,6 +244,48 @@ fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
         }
     }
     None
+}
+
+/// The most bytes between a name and the field that holds its value.
+const FIELD_REACH: usize = 48;
+
+/// `"name": "DB_PASSWORD", "value": …` and the same in YAML: the length up to the value, from the end of the name.
+fn value_field(tail: &str) -> Option<usize> {
+    let gap = |byte: &u8| byte.is_ascii_whitespace() || b",\\\"'".contains(byte);
+    let mut at = 0;
+    while at < FIELD_REACH {
+        let rest = tail.get(at..)?;
+        // Within a string of JSON a new line is two characters.
+        let length = match rest.strip_prefix("\\n") {
+            Some(_) => 2,
+            None => rest.bytes().take(1).filter(gap).count(),
+        };
+        if length == 0 {
+            break;
+        }
+        at += length;
+    }
+    let crosses = tail.get(..at)?.contains([',', '\n', 'n']);
+    let field = tail.get(at..)?.strip_prefix("value").filter(|_| crosses)?;
+    let value = field
+        .trim_start_matches(['\\', '"', '\''])
+        .strip_prefix(':')?;
+    Some(tail.len() - value.len())
+}
+
+/// Whether the quoted name before which a text ends is the first argument of a call that sets something.
+fn is_set_by_call(before: &str) -> bool {
+    let before = before.trim_end_matches(['\\', '"', '\'', '`']);
+    let Some(callee) = before.strip_suffix('(') else {
+        return false;
+    };
+    let start = callee.floor_char_boundary(callee.len().saturating_sub(NAME_REACH));
+    let near = callee.get(start..).unwrap_or_default();
+    let name = near
+        .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .next();
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    name.starts_with("set") || name.starts_with("put")
 }
 
 /// `: Type = `, with its length.
@@ -271,6 +336,13 @@ fn match_loose_operator(
     if tail.starts_with("| ") && is_cell() {
         return Some((ValueOperator::Sentence, 2));
     }
+    if let Some(flag) = ["--body ", "-b "]
+        .iter()
+        .find(|flag| tail.starts_with(**flag))
+        && before.ends_with("secret set ")
+    {
+        return Some((ValueOperator::Flag, flag.len()));
+    }
     if whole.starts_with("--")
         || whole.starts_with('-') && before.ends_with(' ')
         || is_setting(before)
@@ -285,11 +357,17 @@ fn match_loose_operator(
     Some((ValueOperator::Sentence, verb.len()))
 }
 
-/// `aws configure set NAME VALUE`, `npm config set NAME VALUE`.
+/// `aws configure set NAME VALUE`, `npm config set NAME VALUE`, a line of a Dockerfile.
 fn is_setting(before: &str) -> bool {
-    ["configure set ", "config set ", "config add ", "setx "]
-        .iter()
-        .any(|command| before.ends_with(command))
+    [
+        "configure set ",
+        "config set ",
+        "config add ",
+        "setx ",
+        "ENV ",
+    ]
+    .iter()
+    .any(|command| before.ends_with(command))
 }
 
 fn skip_spaces(text: &str, at: usize) -> usize {

@@ -70,7 +70,7 @@ macro_rules! flag_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 28] = {
+pub(super) static CONTEXTS: [SecretContext; 29] = {
     use ContextProof::{Address, Command, NotTemplate, Pairs, Random, RandomAddress, Shape};
     [
         context(
@@ -206,6 +206,12 @@ pub(super) static CONTEXTS: [SecretContext; 28] = {
             Command(&["lftp"]),
             &[" -u"],
             "^ -u ?\\\\*[\"']?[^\\s,\"'`\\\\]{1,100},([^\\s\"'`\\\\$<>]{3,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["echo "],
+            "^echo (?:-n )?\\\\*[\"']?([^\\s\"'`\\\\$<>|;&]{3,100})\\\\*[\"']? ?\\| ?(?:sudo -S|(?:sudo )?chpasswd|[^|;&\\n\"'`\\\\]{1,120}--password-stdin)",
         ),
         context(
             "password",

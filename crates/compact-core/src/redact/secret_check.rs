@@ -119,6 +119,12 @@ pub(super) fn judge_assignment<'t>(
 ) -> Option<&'static str> {
     let promise = known.promise_of(a.name)?;
     let (rule, secret) = match promise {
+        NamePromise::Perhaps if is_variable(a) && has_digit_and_letter(a.value) => {
+            ("password", is_named_secret(a))
+        }
+        NamePromise::Suspected if is_variable(a) && has_digit_and_letter(a.value) => {
+            ("secret", a.value.len() >= SET_VALUE && is_named_secret(a))
+        }
         NamePromise::Password => ("password", is_named_secret(a)),
         NamePromise::ApiKey => ("api-key", is_named_secret(a)),
         NamePromise::Perhaps => (
@@ -132,6 +138,25 @@ pub(super) fn judge_assignment<'t>(
         ),
     };
     secret.then_some(rule)
+}
+
+/// The least characters of a value that is a secret because a variable of the environment holds it.
+const SET_VALUE: usize = 12;
+
+/// `DB_PASS=…`, `export API_TOKEN=…`: a variable of the environment, which holds what its name says.
+fn is_variable(a: &AssignedValue<'_>) -> bool {
+    let is_set = match a.operator {
+        ValueOperator::Equals => !a.spaced,
+        ValueOperator::Flag | ValueOperator::Argument | ValueOperator::Colon => true,
+        _ => a.name_quoted,
+    };
+    let is_upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    is_set && a.name.contains('_') && a.name.bytes().all(is_upper)
+}
+
+fn has_digit_and_letter(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
+    has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
 /// How many names are remembered.
@@ -217,12 +242,14 @@ fn word_promise(word: &str, next: Option<&str>) -> Option<NamePromise> {
 }
 
 /// What stands before `key` in the name of one that is kept secret.
-const KEY_KINDS: [&str; 19] = [
+const KEY_KINDS: [&str; 21] = [
     "access",
     "account",
     "admin",
+    "aes",
     "app",
     "auth",
+    "cipher",
     "decryption",
     "deploy",
     "encryption",
@@ -247,6 +274,7 @@ fn is_named_secret(a: &AssignedValue<'_>) -> bool {
     }
     match a.operator {
         ValueOperator::Sentence => return looks_spoken(value),
+        ValueOperator::Argument => return !is_wordy(value) || is_drawn_word(value),
         ValueOperator::Flag => {
             return (!is_wordy(value) || is_drawn_word(value))
                 && !value.starts_with('-')
