@@ -3,11 +3,13 @@
 //! `cargo xtask bench hook` runs only what times the hooks.
 //! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
 //! when asked for.
+//! `cargo xtask bench peers` measures other packages and this one on one history.
 //! `cargo xtask bench python` builds the wheel as shipped and times it against what others offer.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
 use anyhow::{Context, Result};
 
+use crate::peers;
 use crate::python;
 use crate::shell::{self, Console};
 
@@ -17,6 +19,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         Some("recall") => run_bench("compact-eval", "recall", filter),
         Some("growth") => run_bench("compactctl", "growth", None),
         Some("hook") => run_bench("compactctl", "hook", None),
+        Some("peers") => peers::bench_peers(&Console::Terminal),
         Some("python") => python::bench_wheel(&Console::Terminal),
         Some(_) => run_bench("compact-eval", "ratios", filter),
         None => {

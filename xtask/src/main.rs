@@ -19,6 +19,7 @@ mod fuzz;
 mod leftover_notes;
 mod licences;
 mod pages;
+mod peers;
 mod prove;
 mod python;
 mod registry;

@@ -78,6 +78,13 @@ fn tests_python() -> Result<String> {
     python.context("the environment is not there")
 }
 
+/// Builds the wheel as shipped and installs it for the tests.
+pub(crate) fn install_shipped(console: &Console) -> Result<()> {
+    let python = tests_python()?;
+    let wheel = build_wheel(console, &python, &["--profile", "dist"])?;
+    install_wheel(console, &python, &wheel)
+}
+
 /// Builds the wheel as people do and installs it.
 pub(crate) fn install_release() -> Result<()> {
     let (console, python) = (&Console::Terminal, tests_python()?);
