@@ -4,6 +4,10 @@
 //! [`wrap`] writes [`parse`] reads, whatever the body says. Anybody can write a frame: to have one is a
 //! claim, which [`classify_summaries`](crate::engine::classify_summaries) holds against the compaction before.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::message::Block;
 
 const OPEN: &str = "<COMPACT-SUMMARY v";
@@ -85,7 +89,8 @@ const PREAMBLE: usize = 400;
 fn opened(text: &str) -> Option<&str> {
     let head = text.floor_char_boundary(PREAMBLE + OPEN.len());
     // Every call looks at every entry, and this finds nothing in a fraction of the time.
-    let at = memchr::memmem::find(text.get(..head)?.as_bytes(), OPEN.as_bytes())?;
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(OPEN));
+    let at = FINDER.find(text.get(..head)?.as_bytes())?;
     let before = text.get(..at)?;
     let at_line_start =
         before.trim_end_matches([' ', '\t']).ends_with('\n') || before.trim().is_empty();

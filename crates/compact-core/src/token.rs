@@ -184,6 +184,8 @@ fn is_cjk(c: char) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct TokenCache {
     units: HashMap<(EntryHash, u64), Units, foldhash::fast::FixedState>,
+    /// The tool schemas that were counted last: a client sends the same with every call.
+    tools: Option<(String, Units)>,
 }
 
 impl TokenCache {
@@ -198,6 +200,18 @@ impl TokenCache {
             .units
             .entry((hash, unhashed_weight(entry)))
             .or_insert_with(|| estimator.count_entry(entry))
+    }
+
+    /// The units of tool schemas, counted when they are others than last time.
+    pub fn count_tools(&mut self, tools: &str, estimator: &dyn Estimator) -> Units {
+        if let Some((known, units)) = &self.tools
+            && known == tools
+        {
+            return *units;
+        }
+        let units = estimator.count_units(tools);
+        self.tools = Some((tools.to_owned(), units));
+        units
     }
 
     /// True when an entry has been counted.

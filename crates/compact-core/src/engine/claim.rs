@@ -37,11 +37,13 @@ pub fn classify_summaries(
 /// The entries that say they are a summary of ours.
 pub(crate) fn claiming_entries(conversation: &Conversation) -> impl Iterator<Item = usize> {
     let entries = conversation.entries.iter().enumerate();
-    let claims = |entry: &Entry| {
-        matches!(entry.meta.kind, EntryKind::Summary { .. })
-            || frame::find_frame(&entry.blocks).is_some()
-    };
-    entries.filter_map(move |(at, entry)| claims(entry).then_some(at))
+    entries.filter_map(move |(at, entry)| claims_summary(entry).then_some(at))
+}
+
+/// True of an entry that says it is a summary of ours.
+pub fn claims_summary(entry: &Entry) -> bool {
+    matches!(entry.meta.kind, EntryKind::Summary { .. })
+        || frame::find_frame(&entry.blocks).is_some()
 }
 
 /// Finds the prior's own summary: its receipt, its words, and before it only what its view shows there.

@@ -28,7 +28,7 @@ pub use crate::budget::ViewBounds;
 pub use crate::conform::{BRIDGE, conform, loop_is_whole};
 pub use crate::plan::{LadderRung, Plan, RoomClaims, UnitFate};
 pub use crate::prune::meaning::MeaningVector;
-pub use claim::classify_summaries;
+pub use claim::{claims_summary, classify_summaries};
 pub use input::{CompactionInput, Originals};
 pub use preview::{planned_counts, preview, room_claims, summary_source};
 pub(crate) use prior::entry_ordinals;

@@ -74,6 +74,10 @@ pub(super) fn fill_cache<'a>(
     let new: Vec<_> = live
         .filter(|(entry, hash)| !cache.knows(**hash, entry))
         .collect();
+    // Many entries that are known already are found, not counted.
+    if new.len() <= WORTH_A_THREAD {
+        return;
+    }
     let entries: Vec<&Entry> = new.iter().map(|(entry, _)| *entry).collect();
     let ((), units) = EntryCounter::new(&entries, estimator).count_beside(|| ());
     for ((entry, hash), units) in new.into_iter().zip(units) {

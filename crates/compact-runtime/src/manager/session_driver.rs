@@ -250,29 +250,27 @@ impl Manager {
         let guess =
             session.is_usage_missing() && self.policy.usage.on_missing == OnMissing::Heuristic;
         let estimator: &dyn Estimator = if guess { &Heuristic } else { &*self.estimator };
-        let mut cache = std::mem::take(&mut session.cache);
-        // Most calls add a few entries; a look at each that is known would cost more than those.
-        if !guess && session.live().count() > cache.len() + count::WORTH_A_THREAD {
-            count::fill_cache(&mut cache, session.live(), estimator);
-        }
+        let (units, tools) = match guess {
+            true => (guess_units(session), guess_tools(session)),
+            false => count_new(session, estimator),
+        };
         let counted: Vec<(&Entry, Units)> = session
             .live()
-            .map(|(entry, hash)| match guess {
-                true => (entry, estimator.count_entry(entry)),
-                false => (entry, cache.count_entry(*hash, entry, estimator)),
-            })
+            .map(|(entry, _)| entry)
+            .zip(units.iter().copied())
             .collect();
-        let tools = session.source.tools.as_deref();
-        let tools = estimator.to_tokens(tools.map_or(Units(0), |t| estimator.count_units(t)));
+        let tools = estimator.to_tokens(tools);
         let live = LiveContext {
-            estimate: estimator.to_tokens(counted.iter().map(|(_, units)| *units).sum()) + tools,
+            estimate: estimator.to_tokens(units.iter().copied().sum()) + tools,
             tools,
             estimator,
             entries: &counted,
         };
         // Entries may carry reports of requests that did not go through this session.
         let tokens = live.next_request(session.reading(), counted.len(), self.policy.usage.formula);
-        session.cache = cache;
+        if !guess {
+            session.counted = units;
+        }
         Some(tokens)
     }
 
@@ -434,4 +432,31 @@ impl Manager {
             ..EventScope::new(&snapshot.id, model, &snapshot.decision, &self.policy)
         }
     }
+}
+
+/// Counts what the live context has more than was counted before: what each entry costs, and the tools.
+fn count_new(session: &mut SessionState, estimator: &dyn Estimator) -> (Vec<Units>, Units) {
+    let mut cache = std::mem::take(&mut session.cache);
+    let mut units = std::mem::take(&mut session.counted);
+    let known = units.len();
+    if session.live_count() - known > count::WORTH_A_THREAD {
+        count::fill_cache(&mut cache, session.live_from(known), estimator);
+    }
+    let new = session.live_from(known);
+    units.extend(new.map(|(entry, hash)| cache.count_entry(*hash, entry, estimator)));
+    let tools = session.source.tools.as_deref();
+    let tools = tools.map_or(Units(0), |tools| cache.count_tools(tools, estimator));
+    session.cache = cache;
+    (units, tools)
+}
+
+fn guess_units(session: &SessionState) -> Vec<Units> {
+    let live = session.live();
+    live.map(|(entry, _)| Heuristic.count_entry(entry))
+        .collect()
+}
+
+fn guess_tools(session: &SessionState) -> Units {
+    let tools = session.source.tools.as_deref();
+    tools.map_or(Units(0), |tools| Heuristic.count_units(tools))
 }

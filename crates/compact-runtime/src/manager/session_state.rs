@@ -18,7 +18,7 @@ use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
 use compact_core::receipt::Receipt;
-use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens};
+use compact_core::token::{Estimator, TokenAccount, TokenCache, Tokens, Units};
 use compact_core::trigger::TriggerDecision;
 use compact_core::trigger::economy::CacheWarmth;
 use compact_core::usage::gauge::UsageReading;
@@ -43,6 +43,8 @@ pub struct SessionState {
     document: Option<Document>,
     pub(crate) hashes: Vec<EntryHash>,
     pub(super) cache: TokenCache,
+    /// What the first entries of the live context cost: those that were counted and are as they were.
+    pub(super) counted: Vec<Units>,
     frozen: Option<FrozenView>,
     /// The compaction whose view the source itself opens with.
     base: Option<Prior>,
@@ -244,6 +246,7 @@ impl SessionState {
             document: None,
             hashes: Vec::new(),
             cache: TokenCache::default(),
+            counted: Vec::new(),
             frozen: None,
             base: None,
             search: PriorSearch::Due,
@@ -311,18 +314,24 @@ impl SessionState {
     /// Adds what was said since.
     pub(crate) fn append(&mut self, entries: impl IntoIterator<Item = Entry>) {
         self.document = None;
+        let mut claims = false;
         for entry in entries {
+            claims |= engine::claims_summary(&entry);
             self.hashes.push(EntryHash::from_entry(&entry));
             self.source.entries.push(entry);
         }
-        engine::classify_summaries(&mut self.source, &self.hashes, self.base.as_ref());
+        // What each entry before is does not depend on entries that claim nothing.
+        if claims {
+            engine::classify_summaries(&mut self.source, &self.hashes, self.base.as_ref());
+        }
     }
 
     /// Takes the whole history again; what is common with before keeps its view. Instructions at its
     /// head may have changed: they are the host's to re-send, and no part of what was said.
     pub(crate) fn replace(&mut self, conversation: Conversation) {
-        let hashes = self.hashes_of(&conversation.entries);
+        let (hashes, unchanged) = self.hashes_of(&conversation.entries);
         let change = self.compare_history(&conversation, &hashes);
+        let had_view = self.frozen.is_some();
         self.source = conversation;
         self.document = None;
         self.hashes = hashes;
@@ -337,6 +346,7 @@ impl SessionState {
         }
         let frozen = self.frozen.take();
         self.frozen = frozen.map(|frozen| frozen.apply_change(&change, &self.source));
+        self.keep_counts(&change, had_view, unchanged);
         engine::classify_summaries(&mut self.source, &self.hashes, self.base.as_ref());
     }
 
@@ -409,14 +419,40 @@ impl SessionState {
         history.take(prior.view.len()).eq(view)
     }
 
-    /// Most of a history is what it was: to see that costs less than to hash it.
-    fn hashes_of(&self, entries: &[Entry]) -> Vec<EntryHash> {
+    /// The hashes of a history, and how many entries at its head say what those before did. Most of a history
+    /// is what it was: to see that costs less than to hash it.
+    fn hashes_of(&self, entries: &[Entry]) -> (Vec<EntryHash>, usize) {
         let mut before = self.source.entries.iter().zip(&self.hashes);
-        let hash = |entry: &Entry| match before.next() {
-            Some((known, hash)) if known == entry => *hash,
+        let mut unchanged = 0;
+        let hash = |(at, entry): (usize, &Entry)| match before.next() {
+            Some((known, hash)) if known.role == entry.role && known.blocks == entry.blocks => {
+                unchanged += usize::from(unchanged == at);
+                *hash
+            }
             _ => EntryHash::from_entry(entry),
         };
-        entries.iter().map(hash).collect()
+        let hashes = entries.iter().enumerate().map(hash).collect();
+        (hashes, unchanged)
+    }
+
+    /// Forgets what entries cost that are not where they were; so many at the head of the source say what they
+    /// did.
+    fn keep_counts(&mut self, change: &HistoryChange, had_view: bool, unchanged: usize) {
+        let is_same_view = change.kind != HistoryChangeKind::Cleared && change.is_same_head;
+        let counted = match &self.frozen {
+            None if !had_view => unchanged,
+            Some(frozen) if is_same_view => {
+                frozen.shown.len() + unchanged.saturating_sub(frozen.covered)
+            }
+            _ => 0,
+        };
+        self.counted.truncate(counted);
+    }
+
+    /// Shows another view from now on.
+    fn set_frozen(&mut self, frozen: Option<FrozenView>) {
+        self.frozen = frozen;
+        self.counted.clear();
     }
 
     /// Takes the whole history again as a document: what is archived of it are its own bytes.
@@ -436,12 +472,13 @@ impl SessionState {
         let Some(frozen) = self.frozen.take() else {
             return;
         };
+        self.counted.clear();
         let outline = Outline::from_conversation(&self.source);
         let view = engine::move_summary_for(frozen.view, rules);
         let view = engine::conform(view, &self.source, &outline, rules);
         if engine::loop_is_whole(&view, &self.source, &outline, rules) {
             let frozen = FrozenView { view, ..frozen };
-            self.frozen = Some(frozen.refresh_shown(&self.source));
+            self.set_frozen(Some(frozen.refresh_shown(&self.source)));
         }
     }
 
@@ -454,7 +491,7 @@ impl SessionState {
         };
         let mut said = covered.iter().filter(|hash| names.contains(hash));
         if said.any(|hash| !is_shown(hash)) {
-            self.frozen = None;
+            self.set_frozen(None);
         }
     }
 
@@ -480,17 +517,25 @@ impl SessionState {
 
     /// What the next request would carry: frozen entries, then what came after.
     pub(super) fn live(&self) -> impl Iterator<Item = (&Entry, &EntryHash)> {
-        let frozen = self
-            .frozen
-            .iter()
-            .flat_map(|f| f.shown.iter().zip(&f.hashes));
-        let rest = self
-            .source
-            .entries
-            .iter()
-            .zip(&self.hashes)
-            .skip(self.covered());
-        frozen.chain(rest)
+        self.live_from(0)
+    }
+
+    /// The same without its first `known` entries.
+    pub(super) fn live_from(&self, known: usize) -> impl Iterator<Item = (&Entry, &EntryHash)> {
+        let frozen = self.frozen.as_ref();
+        let shown = frozen.map_or(0, |f| f.shown.len());
+        let frozen = frozen.into_iter().flat_map(move |f| {
+            let shown = f.shown.iter().zip(&f.hashes);
+            shown.skip(known)
+        });
+        let rest = self.source.entries.iter().zip(&self.hashes);
+        frozen.chain(rest.skip(self.covered() + known.saturating_sub(shown)))
+    }
+
+    /// How many entries the live context has.
+    pub(super) fn live_count(&self) -> usize {
+        let shown = self.frozen.as_ref().map_or(0, |f| f.shown.len());
+        shown + self.source.entries.len() - self.covered()
     }
 
     fn live_conversation(&self) -> (Conversation, Vec<EntryHash>) {
@@ -531,12 +576,7 @@ impl SessionState {
         SessionSnapshot {
             id: self.id.clone(),
             rules: self.rules.clone(),
-            account: TokenAccount::count_conversation(
-                &conversation,
-                &hashes,
-                estimator,
-                &mut self.cache,
-            ),
+            account: self.count_account(&conversation, &hashes, estimator),
             original,
             format,
             prior: self.prior().cloned(),
@@ -547,6 +587,19 @@ impl SessionState {
             basis: self.basis_up_to(self.hashes.len(), self.view()),
             conversation,
             hashes,
+        }
+    }
+
+    /// The account of the live context, of which most calls have counted every entry.
+    fn count_account(
+        &mut self,
+        live: &Conversation,
+        hashes: &[EntryHash],
+        estimator: &dyn Estimator,
+    ) -> TokenAccount {
+        match self.counted.len() == hashes.len() {
+            true => TokenAccount::from_units(live, self.counted.clone(), estimator),
+            false => TokenAccount::count_conversation(live, hashes, estimator, &mut self.cache),
         }
     }
 
@@ -665,13 +718,13 @@ impl SessionState {
 
     fn freeze(&mut self, view: View, prior: Prior) {
         let shown = view.shown_entries(&self.source);
-        self.frozen = Some(FrozenView {
+        self.set_frozen(Some(FrozenView {
             covered: self.source.entries.len(),
             hashes: EntryHash::from_entries(&shown),
             view,
             shown,
             prior,
-        });
+        }));
         self.attempts = AttemptState::Clear;
         self.refused = None;
         self.is_hindered = false;
