@@ -1,5 +1,7 @@
 //! What a history goes on from: the compaction before, and the facts and numbers that it hands on.
 
+use std::sync::Arc;
+
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
 use crate::message::{Conversation, Entry, EntryKind};
@@ -17,17 +19,17 @@ pub struct Prior {
     /// Identity and ordinal of each history entry of its view, in order.
     pub view: Vec<(EntryHash, u64)>,
     /// The session's facts up to that view.
-    pub ledger: Ledger,
+    pub ledger: Arc<Ledger>,
 }
 
 impl Prior {
     /// Takes from a compaction what the next one needs, with the ledger that it was made of.
-    pub fn from_compaction(compaction: &Compaction, ledger: Ledger) -> Prior {
+    pub fn from_compaction(compaction: &Compaction, ledger: impl Into<Arc<Ledger>>) -> Prior {
         Prior {
             receipt_id: compaction.receipt.receipt_id.clone(),
             summary_version: compaction.receipt.summary_version,
             view: compaction.view_identity.clone(),
-            ledger,
+            ledger: ledger.into(),
         }
     }
 }
@@ -84,7 +86,7 @@ pub fn ledger_before(
     let leading = conversation.leading_instructions();
     let (mut ledger, start) = match prior {
         Some(prior) => (
-            prior.ledger.clone(),
+            Ledger::clone(&prior.ledger),
             leading + common_prefix(conversation, hashes, prior),
         ),
         None => {

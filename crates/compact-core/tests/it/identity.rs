@@ -84,7 +84,7 @@ fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
         receipt_id: "before".to_owned(),
         summary_version: 1,
         view: Vec::new(),
-        ledger: Ledger::default(),
+        ledger: Ledger::default().into(),
     };
     let brief = Policy {
         keep_recent_turns: policy.keep_recent_turns + 1,

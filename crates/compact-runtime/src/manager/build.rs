@@ -59,6 +59,7 @@ impl Manager {
             summarizer: None,
             embedder: None,
             clock: Arc::new(SystemClock),
+            ledgers: Arc::default(),
         }
     }
 

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use compact_core::engine::{
     self, Compaction, CompactionInput, CompactionOutcome, Originals, Plan, Prior, ViewBounds,
@@ -66,7 +67,7 @@ pub struct MeasuredRequest<'a> {
     pub(super) prior: Option<Prior>,
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     pub(super) latest: Option<CompactionRecord>,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Arc<Ledger>,
     /// The policy, with what the session protects.
     pub(super) policy: Policy,
     /// What the view may cost.
@@ -201,7 +202,7 @@ impl Manager {
                 account: counted.account,
                 prior: line.prior,
                 latest: line.latest,
-                ledger: counted.ledger,
+                ledger: Arc::new(counted.ledger),
                 policy,
                 budget: Tokens(0),
                 summary_limit: None,
@@ -500,7 +501,11 @@ impl CompactionJob<'_> {
         if let Err(error) = &committed {
             self.note_commit_error(error).await;
         }
-        Ok(JobOutcome::Done(Box::new(committed?)))
+        let committed = committed?;
+        let receipt = &committed.compaction.receipt;
+        self.manager
+            .keep_ledger(&receipt.receipt_id, &self.measured.ledger);
+        Ok(JobOutcome::Done(Box::new(committed)))
     }
 
     /// What the next compaction of the session needs of this one, whose view has these entries.

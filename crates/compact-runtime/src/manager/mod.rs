@@ -11,6 +11,7 @@ mod count;
 pub(crate) mod emit;
 pub(crate) mod gate;
 mod job;
+mod kept_ledger;
 pub(crate) mod lease;
 mod lineage;
 mod model_summary;
@@ -41,6 +42,7 @@ use crate::port::clock::Clock;
 use crate::port::embedder::Embedder;
 use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
+use kept_ledger::KeptLedgers;
 
 pub use commit::{ArchiveMode, CommittedCompaction};
 pub use job::{CompactionJob, MeasuredRequest};
@@ -78,6 +80,7 @@ pub struct Manager {
     pub(crate) summarizer: Option<Arc<dyn Summarizer>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledgers: Arc<KeptLedgers>,
 }
 
 /// What came of a request.

@@ -4,6 +4,7 @@
 //! rules in force now: what was archived under others may show what these hide.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use compact_core::frame;
 use compact_core::ledger::Ledger;
@@ -41,7 +42,8 @@ impl Manager {
         let view = self.view_of(record, &mut job).await?;
         let view = view.unwrap_or_else(|| View::identity(&conversation));
         let pins = self.pinned_flags(&conversation, &job.measured)?;
-        let memory = split_layers(&view, &conversation, &pins, job.measured.ledger);
+        let ledger = Arc::unwrap_or_clone(job.measured.ledger);
+        let memory = split_layers(&view, &conversation, &pins, ledger);
         Ok(self.redact_memory(memory))
     }
 

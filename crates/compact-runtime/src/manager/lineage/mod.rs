@@ -11,10 +11,12 @@ mod tests;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use compact_core::engine::{self, Prior};
 use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
+use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry, EntryKind, Role};
 
 use super::{CompactionRequest, Manager, emit, restore};
@@ -250,6 +252,22 @@ impl Manager {
         record: &CompactionRecord,
         shown: &ShownPrefix,
     ) -> Result<Option<Prior>, Error> {
+        // Where nothing was taken back since, the ledger is the one that its compaction was made with.
+        let is_whole = shown.end_ordinal(record.view_identity()) == u64::MAX;
+        if is_whole && let Some(ledger) = self.kept_ledger(record).await {
+            let mut prior = prior_with(record, ledger);
+            align(&mut prior, shown);
+            return Ok(Some(prior));
+        }
+        self.draw_prior(record, shown).await
+    }
+
+    /// The same, drawn from the archive alone.
+    async fn draw_prior(
+        &self,
+        record: &CompactionRecord,
+        shown: &ShownPrefix,
+    ) -> Result<Option<Prior>, Error> {
         let lineage = self.lineage(record).await?;
         let ends = ledger_ends(&lineage, shown);
         let mut prior: Option<Prior> = None;
@@ -265,12 +283,8 @@ impl Manager {
             }
             engine::classify_summaries(&mut conversation, &hashes, prior.as_ref());
             let before = prior.as_ref();
-            prior = Some(Prior {
-                ledger: engine::ledger_before(&conversation, &hashes, before, &self.redactor, end),
-                receipt_id: record.receipt_id.clone(),
-                summary_version: record.summary_version,
-                view: record.view_identity(),
-            });
+            let ledger = engine::ledger_before(&conversation, &hashes, before, &self.redactor, end);
+            prior = Some(prior_with(record, Arc::new(ledger)));
         }
         let mut prior = prior.filter(|prior| prior.receipt_id == record.receipt_id);
         if let Some(prior) = &mut prior {
@@ -288,7 +302,8 @@ impl Manager {
             return Ok(None);
         };
         let shown = ShownPrefix::in_record(record, &previous.view_identity());
-        self.rebuild_prior(&previous, &shown).await
+        // Who asks wants to see what the archive comes to, whatever this process remembers.
+        self.draw_prior(&previous, &shown).await
     }
 
     /// The records that led to this one and itself, the oldest first.
@@ -308,6 +323,16 @@ impl Manager {
         }
         line.reverse();
         Ok(line)
+    }
+}
+
+/// What a record hands on, with the ledger up to it.
+fn prior_with(record: &CompactionRecord, ledger: Arc<Ledger>) -> Prior {
+    Prior {
+        ledger,
+        receipt_id: record.receipt_id.clone(),
+        summary_version: record.summary_version,
+        view: record.view_identity(),
     }
 }
 
