@@ -61,6 +61,9 @@ impl<'a> Splitter<'a> {
     /// one character before them that is no letter, number or newline.
     #[inline]
     fn end_in_o200k(&self, at: usize) -> usize {
+        if let Some(end) = self.ascii_word_end(at) {
+            return end;
+        }
         let (class, width) = self.class_at(at);
         let word = match class {
             CharClass::UPPER | CharClass::LOWER | CharClass::CASELESS => self.word_end(at),
@@ -76,6 +79,30 @@ impl<'a> Splitter<'a> {
             Some(end) => end + self.contraction_width(end),
             None => self.end_of_rest(at, class),
         }
+    }
+
+    /// The same for a word of ASCII, which most pieces are; `None` where what stands there or follows needs a
+    /// closer look.
+    #[inline]
+    fn ascii_word_end(&self, at: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let first = bytes.get(at).filter(|byte| byte.is_ascii())?;
+        let start = match CharClass::of_ascii(*first) {
+            CharClass::UPPER | CharClass::LOWER => at,
+            CharClass::OTHER | CharClass::BLANK => at + 1,
+            _ => return None,
+        };
+        let mut end = start;
+        while bytes.get(end).is_some_and(u8::is_ascii_uppercase) {
+            end += 1;
+        }
+        while bytes.get(end).is_some_and(u8::is_ascii_lowercase) {
+            end += 1;
+        }
+        let is_over = bytes
+            .get(end)
+            .is_none_or(|next| next.is_ascii() && *next != b'\'');
+        (is_over && end > start).then_some(end)
     }
 
     /// The end of the piece that begins at `at`, by the pattern of cl100k: words whatever their case.
