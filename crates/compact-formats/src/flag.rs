@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use crate::body::is_beside;
@@ -66,8 +67,11 @@ fn is_truthy(raw: &RawValue) -> bool {
 /// Returns false when no member can be ours: most messages are seen through without being read again. A name
 /// may be written with escapes.
 fn may_have_flags(json: &str) -> bool {
-    let has = |needle: &str| memmem::find(json.as_bytes(), needle.as_bytes()).is_some();
-    has("\"meta\"") || has("\"protected\"") || has("\\u00")
+    static SIGNS: LazyLock<[Finder<'static>; 3]> =
+        LazyLock::new(|| ["\"meta\"", "\"protected\"", "\\u00"].map(Finder::new));
+    SIGNS
+        .iter()
+        .any(|sign| sign.find(json.as_bytes()).is_some())
 }
 
 /// Returns a message as its provider takes it: the same bytes without what is for us alone.

@@ -149,6 +149,11 @@ pub(crate) fn string_value(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     let raw = raw.filter(|raw| is_string(raw))?;
+    // Most strings are short names without escapes: what stands between the quotes.
+    let plain = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if !plain.bytes().any(|byte| byte == b'\\') {
+        return Some(Cow::Borrowed(plain));
+    }
     serde_json::from_str::<Text<'_>>(raw.get())
         .ok()
         .map(|text| text.0)

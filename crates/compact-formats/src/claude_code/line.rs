@@ -150,13 +150,15 @@ impl<'a> ClaudeCodeLine<'a> {
             .and_then(|attachment| Members::from_json(attachment.get()).get(key))
     }
 
-    /// Returns the pieces of the line's message or attachment, and who speaks.
+    /// Returns the pieces of the line's message or attachment, who speaks, and the message itself.
     pub(super) fn read_pieces(
         &self,
         at: ItemContext<'_>,
-    ) -> Result<(Role, Vec<BlockPiece<'a>>), FormatError> {
-        if self.kind() == ClaudeCodeLineKind::Attachment {
-            return Ok((Role::User, self.attachment_pieces(at)?));
+    ) -> Result<(Role, Vec<BlockPiece<'a>>, ClaudeCodeMessage<'a>), FormatError> {
+        let kind = self.kind();
+        if kind == ClaudeCodeLineKind::Attachment {
+            let pieces = self.attachment_pieces(at)?;
+            return Ok((Role::User, pieces, ClaudeCodeMessage::default()));
         }
         let Some(message) = self.message else {
             return Err(at.missing_field("message", "an object"));
@@ -172,12 +174,12 @@ impl<'a> ClaudeCodeLine<'a> {
         let answers = pieces
             .iter()
             .any(|p| matches!(p.block, Block::ToolResult { .. }));
-        let role = match self.kind() {
+        let role = match kind {
             ClaudeCodeLineKind::Assistant => Role::Assistant,
             _ if answers => Role::Tool,
             _ => Role::User,
         };
-        Ok((role, pieces))
+        Ok((role, pieces, message))
     }
 
     /// Returns what the client attached, when it carries words: a prompt queued meanwhile, or content. The list

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use compact_core::message::EntryMeta;
-use serde_json::value::RawValue;
 
-use super::line::{ClaudeCodeLine, ClaudeCodeLineKind, ClaudeCodeMessage};
+use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
 use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
@@ -151,8 +150,9 @@ fn read_row(
         offset: row.offset,
     };
     let line = &row.value;
-    let (role, pieces) = line.read_pieces(at)?;
-    if line.kind() == ClaudeCodeLineKind::Attachment && pieces.is_empty() {
+    let (role, pieces, message) = line.read_pieces(at)?;
+    let kind = line.kind();
+    if kind == ClaudeCodeLineKind::Attachment && pieces.is_empty() {
         return Ok(());
     }
     let blocks = edit::into_blocks(pieces);
@@ -160,8 +160,7 @@ fn read_row(
         kind: line.entry_kind(&blocks),
         ..EntryMeta::default()
     };
-    if line.kind() == ClaudeCodeLineKind::Assistant {
-        let message: ClaudeCodeMessage<'_> = at.read(line.message.map_or("{}", RawValue::get))?;
+    if kind == ClaudeCodeLineKind::Assistant {
         meta.group = string_value(message.id).map(String::from);
         meta.usage = message
             .usage

@@ -189,7 +189,7 @@ fn edit_line(
     };
     let json = &*readable_text(json);
     let line: ClaudeCodeLine<'_> = at.read(json)?;
-    let (_, pieces) = line.read_pieces(at)?;
+    let (_, pieces, _) = line.read_pieces(at)?;
     let Some(edited) = edit::apply_edits(json, &pieces, edits, &text_part) else {
         return Ok(None);
     };

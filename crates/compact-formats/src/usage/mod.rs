@@ -229,7 +229,7 @@ impl UsageSource {
             ],
             _ => &["/usage"],
         };
-        let found = places.iter().find_map(|place| value.pointer(place));
+        let found = places.iter().find_map(|place| find_member(value, place));
         found.or(Some(value)).filter(|object| object.is_object())
     }
 }
@@ -240,7 +240,7 @@ impl UsageShape {
         if !all
             .iter()
             .flat_map(|paths| paths.iter())
-            .any(|path| object.pointer(path).is_some())
+            .any(|path| find_member(object, path).is_some())
         {
             return None;
         }
@@ -263,8 +263,14 @@ impl UsageShape {
     }
 }
 
+/// Finds the value that the names of a path lead to; none of them needs the escapes of a JSON pointer.
+fn find_member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    let mut names = path.split('/').skip(1);
+    names.try_fold(value, |value, name| value.get(name))
+}
+
 fn sum_counters(object: &Value, paths: &[&str]) -> u64 {
-    let counters = paths.iter().filter_map(|path| object.pointer(path));
+    let counters = paths.iter().filter_map(|path| find_member(object, path));
     counters.map(counter_value).fold(0, u64::saturating_add)
 }
 
@@ -286,7 +292,7 @@ fn last_iteration(usage: &Value) -> &Value {
 /// Returns all models of a session together.
 fn sum_models(value: &Value) -> Option<Usage> {
     let found = ["/modelUsage", "/model_usage"];
-    let found = found.iter().find_map(|place| value.pointer(place));
+    let found = found.iter().find_map(|place| find_member(value, place));
     let models = found.unwrap_or(value).as_object()?;
     let usages = models
         .values()
