@@ -70,6 +70,7 @@ const fn classes() -> [u8; 256] {
     table
 }
 
+#[inline(always)]
 fn class(byte: u8) -> u8 {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
@@ -77,50 +78,51 @@ fn class(byte: u8) -> u8 {
 /// Calls `found(kind, start, name)` for every name in `text`, in order of appearance. A path also
 /// yields its file name, a dotted name the identifiers it is made of.
 pub fn scan_names<'t>(text: &'t str, found: &mut impl FnMut(NameKind, usize, &'t str)) {
-    let mut run = NameRun::default();
-    let mut skip = 0;
-    for (i, &byte) in text.as_bytes().iter().enumerate() {
-        let c = class(byte);
-        if c != 0 {
-            run.push(i, c);
-        } else if run.mask != 0 {
-            if run.start >= skip && run.is_telling() {
-                skip = scan_run(text, run, i, found);
-            }
-            run = NameRun::default();
+    let (mut at, mut skip) = (0, 0);
+    let bytes = text.as_bytes();
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let start = at + rest.iter().take_while(|byte| class(**byte) == 0).count();
+        let (run, end) = NameRun::read(bytes, start);
+        if start >= skip && run.is_telling() {
+            skip = scan_run(text, run, end, found);
         }
-    }
-    if run.mask != 0 && run.start >= skip && run.is_telling() {
-        scan_run(text, run, text.len(), found);
+        at = end;
     }
 }
 
 /// A run of name characters and the classes seen in it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct NameRun {
     start: usize,
     mask: u8,
-    last: u8,
+    /// Whether a capital follows a small letter.
     hump: bool,
 }
 
 impl NameRun {
+    /// The run that begins at `start`, and where it ends.
     #[inline(always)]
-    fn push(&mut self, at: usize, class: u8) {
-        if self.mask == 0 {
-            self.start = at;
+    fn read(bytes: &[u8], start: usize) -> (NameRun, usize) {
+        let (mut mask, mut last, mut humps) = (0, 0, 0);
+        let mut end = start;
+        for byte in bytes.get(start..).unwrap_or_default() {
+            let class = class(*byte);
+            if class == 0 {
+                break;
+            }
+            humps |= (last << 1) & class & UPPER;
+            mask |= class;
+            last = class;
+            end += 1;
         }
-        self.hump |= self.last & LOWER != 0 && class & UPPER != 0;
-        self.mask |= class;
-        self.last = class;
+        let hump = humps != 0;
+        (NameRun { start, mask, hump }, end)
     }
 
+    /// The classes of a text that is part of a run.
     fn from_text(text: &str, start: usize) -> NameRun {
-        let mut run = NameRun::default();
-        text.bytes()
-            .enumerate()
-            .for_each(|(i, b)| run.push(start + i, class(b)));
-        run
+        let (run, _) = NameRun::read(text.as_bytes(), 0);
+        NameRun { start, ..run }
     }
 
     /// More than a plain word.
@@ -152,7 +154,7 @@ fn scan_run<'t>(
     if run.has_class(JOIN) {
         return scan_joined(text, raw, run.start, found);
     }
-    scan_part(text, raw, run.start, found);
+    scan_part(text, raw, run, found);
     end
 }
 
@@ -230,7 +232,7 @@ fn scan_joined<'t>(
     }
     let mut from = at;
     for piece in trimmed.split(':') {
-        scan_part(text, piece, from, found);
+        scan_part(text, piece, NameRun::from_text(piece, from), found);
         from += piece.len() + 1;
     }
     end
@@ -260,21 +262,25 @@ fn scan_scoped<'t>(name: &'t str, at: usize, found: &mut impl FnMut(NameKind, us
 fn scan_part<'t>(
     text: &'t str,
     raw: &'t str,
-    at: usize,
+    run: NameRun,
     found: &mut impl FnMut(NameKind, usize, &'t str),
 ) {
-    let flag = raw.starts_with("--");
-    let head = raw.len() - raw.trim_start_matches(['.', '-', '@']).len();
-    let clean = raw
-        .get(head..)
-        .unwrap_or("")
-        .trim_end_matches(['.', '-', '/', '@']);
+    let bytes = raw.as_bytes();
+    let flag = bytes.starts_with(b"--");
+    let opens = |byte: &&u8| matches!(byte, b'.' | b'-' | b'@');
+    let closes = |byte: &&u8| opens(byte) || **byte == b'/';
+    let head = bytes.iter().take_while(opens).count();
+    let tail = bytes.iter().rev().take_while(closes).count();
+    let clean = raw.get(head..raw.len() - tail).unwrap_or("");
     let clean = without_line(clean);
-    let at = at + head;
+    let at = run.start + head;
     if clean.len() < 3 {
         return;
     }
-    let run = NameRun::from_text(clean, at);
+    let run = match clean.len() == raw.len() {
+        true => run,
+        false => NameRun::from_text(clean, at),
+    };
     if !run.is_telling() {
         if flag {
             found(
@@ -306,6 +312,9 @@ fn scan_part<'t>(
 
 /// `src/a.go-41`, as tools mark the lines around a match: the file is meant.
 fn without_line(name: &str) -> &str {
+    if !name.ends_with(|c: char| c.is_ascii_digit()) {
+        return name;
+    }
     let file = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match file.strip_suffix('-') {
         Some(file)

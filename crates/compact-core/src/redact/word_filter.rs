@@ -56,7 +56,7 @@ impl<T: Copy> WordFilter<T> {
 
     fn mark(&mut self, beginning: [u8; BEGINNING]) {
         for (table, spread) in self.begins.iter_mut().zip(SPREADS) {
-            let slot = slot_of(beginning, spread);
+            let slot = slot_of(u32::from_le_bytes(beginning), spread);
             if let Some(bits) = table.get_mut(slot / 64) {
                 *bits |= 1 << (slot % 64);
             }
@@ -83,14 +83,15 @@ impl<T: Copy> WordFilter<T> {
 
     /// Where the next word may begin, from a place on.
     fn next_beginning(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let rest = bytes.get(from..)?;
+        let ([a, b, c], rest) = bytes.get(from..)?.split_first_chunk()?;
         let [first, second] = &self.begins;
         let [spread, other] = SPREADS;
-        let begins = |four: &[u8]| {
-            let four = four.try_into().unwrap_or_default();
+        let mut four = u32::from_le_bytes([0, *a, *b, *c]);
+        let begins = |byte: &u8| {
+            four = four >> 8 | u32::from(*byte) << 24;
             is_marked(first, slot_of(four, spread)) && is_marked(second, slot_of(four, other))
         };
-        rest.windows(BEGINNING).position(begins).map(|at| from + at)
+        rest.iter().position(begins).map(|at| from + at)
     }
 
     fn compare(&self, bytes: &[u8], start: usize, found: &mut impl FnMut(T, Range<usize>)) {
@@ -108,14 +109,16 @@ impl<T: Copy> WordFilter<T> {
     }
 }
 
+#[inline]
 fn is_marked(table: &[u64; SLOTS / 64], slot: usize) -> bool {
     let bits = table.get(slot / 64).copied().unwrap_or_default();
     bits >> (slot % 64) & 1 == 1
 }
 
-/// The slot of four bytes.
-fn slot_of(beginning: [u8; BEGINNING], spread: u32) -> usize {
-    let low = u32::from_le_bytes(beginning) & LOW_BITS;
+/// The slot of four bytes, the first of them the lowest.
+#[inline]
+fn slot_of(beginning: u32, spread: u32) -> usize {
+    let low = beginning & LOW_BITS;
     (low.wrapping_mul(spread) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
