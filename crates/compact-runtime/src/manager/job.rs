@@ -503,8 +503,7 @@ impl CompactionJob<'_> {
         }
         let committed = committed?;
         let receipt = &committed.compaction.receipt;
-        self.manager
-            .keep_ledger(&receipt.receipt_id, &self.measured.ledger);
+        self.manager.keep_ledger(receipt, &self.measured.ledger);
         Ok(JobOutcome::Done(Box::new(committed)))
     }
 

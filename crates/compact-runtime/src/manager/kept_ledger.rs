@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use compact_core::ledger::Ledger;
+use compact_core::receipt::Receipt;
 
 use super::{ArchiveMode, Manager};
 use crate::port::catalog::CompactionRecord;
 
-/// How many ledgers are kept. One is as large as the names and sentences of its session.
-const MOST: usize = 8;
+/// Ledgers of so many sessions are kept. One is as large as the names and sentences of its session.
+const MOST: usize = 4;
 
 /// The ledgers that were drawn last, with the receipts of their compactions. A receipt's id covers all that its
 /// ledger was drawn from.
@@ -20,10 +21,14 @@ const MOST: usize = 8;
 pub(crate) struct KeptLedgers(Mutex<VecDeque<(String, Arc<Ledger>)>>);
 
 impl KeptLedgers {
-    fn keep(&self, receipt_id: &str, ledger: Arc<Ledger>) {
+    /// Keeps a ledger instead of the one that it goes on from.
+    fn keep(&self, receipt: &Receipt, ledger: Arc<Ledger>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(known, _)| known != receipt_id);
-        kept.push_back((receipt_id.to_owned(), ledger));
+        let is_older = |known: &String| {
+            *known == receipt.receipt_id || Some(known) == receipt.previous.as_ref()
+        };
+        kept.retain(|(known, _)| !is_older(known));
+        kept.push_back((receipt.receipt_id.clone(), ledger));
         let excess = kept.len().saturating_sub(MOST);
         kept.drain(..excess);
     }
@@ -38,9 +43,9 @@ impl KeptLedgers {
 
 impl Manager {
     /// Keeps the ledger of a compaction that went on record.
-    pub(super) fn keep_ledger(&self, receipt_id: &str, ledger: &Arc<Ledger>) {
+    pub(super) fn keep_ledger(&self, receipt: &Receipt, ledger: &Arc<Ledger>) {
         if self.archive.is_some() && matches!(self.archive_mode, ArchiveMode::Exact) {
-            self.ledgers.keep(receipt_id, Arc::clone(ledger));
+            self.ledgers.keep(receipt, Arc::clone(ledger));
         }
     }
 

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use compact_core::event::Event;
 use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::Redactor;
-use compact_core::token::{Chars4, EstimatorExt, Tokens, Units};
+use compact_core::token::{Chars4, Estimator, EstimatorExt, Tokens, Units};
 use compact_core::trigger;
 use compact_core::wire::WireRules;
 use serde_json::Value;
@@ -65,6 +65,8 @@ pub(crate) struct Faulty {
     archive: MemoryArchive,
     pub(crate) open: Semaphore,
     pub(crate) fails: AtomicBool,
+    /// How many packs were read.
+    reads: AtomicUsize,
 }
 
 impl Default for Faulty {
@@ -73,6 +75,7 @@ impl Default for Faulty {
             archive: MemoryArchive::default(),
             open: Semaphore::new(Semaphore::MAX_PERMITS),
             fails: AtomicBool::new(false),
+            reads: AtomicUsize::new(0),
         }
     }
 }
@@ -99,6 +102,7 @@ impl ArchiveStore for Faulty {
         self.archive.put(plain, base).await
     }
     async fn get(&self, id: &PackId) -> Result<Bytes, ArchiveError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         self.archive.get(id).await
     }
     async fn info(&self, id: &PackId) -> Result<PackInfo, ArchiveError> {
@@ -745,4 +749,149 @@ async fn events_carry_counts_and_ids_and_no_words() {
     for word in ["jane", "Xanthippe", "handler_3", "module_7"] {
         assert!(!told.contains(word), "{word} left the process");
     }
+}
+
+/// An estimator that says how many texts it was given.
+#[derive(Default)]
+struct CountedCalls(AtomicUsize);
+
+impl CountedCalls {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl Estimator for CountedCalls {
+    fn name(&self) -> &str {
+        "chars4"
+    }
+    fn count_units(&self, text: &str) -> Units {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Chars4.count_units(text)
+    }
+    fn units_per_token(&self) -> u64 {
+        Chars4.units_per_token()
+    }
+    fn joint_units(&self) -> Units {
+        Chars4.joint_units()
+    }
+}
+
+fn said(number: usize) -> Entry {
+    Entry::from_text(format!("e{number}"), Role::User, format!("word {number}"))
+}
+
+#[tokio::test]
+async fn a_call_counts_only_what_is_new() {
+    let calls = Arc::new(CountedCalls::default());
+    let manager = manager(100_000).0.with_estimator(calls.clone());
+    let mut session = SessionState::new("s", &WireRules::LENIENT);
+    let mut told = Conversation {
+        entries: (0..300).map(said).collect(),
+        tools: Some("[{\"name\":\"read\"}]".to_owned()),
+        ..Conversation::default()
+    };
+    session.replace(told.clone());
+    manager.preflight(&mut session).await.unwrap();
+    assert_eq!(calls.take(), 301, "every entry, and the tools");
+    manager.preflight(&mut session).await.unwrap();
+    assert_eq!(calls.take(), 0);
+    session.append([said(300)]);
+    manager.preflight(&mut session).await.unwrap();
+    assert_eq!(calls.take(), 1);
+    told.entries.extend([said(300), said(301)]);
+    session.replace(told);
+    manager.preflight(&mut session).await.unwrap();
+    assert_eq!(calls.take(), 1, "the last one alone");
+}
+
+/// Whatever a client does to its history, it costs what it would cost somebody who never saw it before.
+#[tokio::test]
+async fn what_is_remembered_of_a_count_is_true_of_the_history() {
+    let (manager, _) = manager(4_000);
+    let filler = "the tests are green again ".repeat(6);
+    let said = |n: usize| {
+        let role = [Role::User, Role::Assistant][n % 2];
+        Entry::from_text(format!("e{n}"), role, format!("{n} {filler}"))
+    };
+    let mut session = SessionState::new("s", &WireRules::LENIENT);
+    let mut told: Vec<Entry> = Vec::new();
+    for step in 0..120 {
+        told.extend([said(2 * step), said(2 * step + 1)]);
+        match step % 10 {
+            3 => told.truncate(told.len() - 1),
+            5 => told[step / 2].blocks = vec![Block::Text(format!("edited in {step}"))],
+            7 => told.insert(
+                0,
+                Entry::from_text("s", Role::System, format!("rule {step}")),
+            ),
+            8 => drop(told.remove(0)),
+            _ => {}
+        }
+        session.replace(Conversation {
+            entries: told.clone(),
+            ..Conversation::default()
+        });
+        manager.preflight(&mut session).await.unwrap();
+        let remembered = manager.next_request_tokens(&mut session);
+        session.counted.clear();
+        session.cache = Default::default();
+        assert_eq!(
+            remembered,
+            manager.next_request_tokens(&mut session),
+            "{step}"
+        );
+    }
+}
+
+/// The history of a client that keeps views, taken up by a session that knows nothing each time.
+async fn compact_chain(manager: &Manager, archive: &Faulty, times: usize) -> Vec<usize> {
+    let mut told: Vec<Entry> = Vec::new();
+    let mut reads = Vec::new();
+    for step in 0..times {
+        told.extend((0..12).flat_map(|n| exchange(100 * step + n, 400)));
+        let mut session = SessionState::new("chain", &WireRules::LENIENT);
+        session.append(told.drain(..));
+        archive.reads.store(0, Ordering::Relaxed);
+        manager.resume(&mut session).await.unwrap();
+        reads.push(archive.reads.load(Ordering::Relaxed));
+        let made = manager.manual_compact(&mut session, None).await.unwrap();
+        told = made.view.shown_entries(session.history());
+    }
+    reads
+}
+
+#[tokio::test]
+async fn taking_up_a_session_does_not_read_what_led_to_it() {
+    let archive = Arc::new(Faulty::default());
+    let manager = manager(50_000).0.with_archive(Some(archive.clone()));
+    let reads = compact_chain(&manager, &archive, 8).await;
+    assert_eq!(reads, [0; 8], "the ledger of the last compaction is kept");
+    let records = manager.catalog.session_records("chain").await.unwrap();
+    assert_eq!(records.len(), 8);
+    for record in &records {
+        let proof = manager.verify_receipt(&record.receipt_id).await.unwrap();
+        assert_eq!(
+            proof.mismatches,
+            [],
+            "drawn from the archive it is the same"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_ledger_is_drawn_again_where_it_is_not_kept() {
+    let archive = Arc::new(Faulty::default());
+    let forgetful = || manager(50_000).0.with_archive(Some(archive.clone()));
+    let first = forgetful();
+    compact_chain(&first, &archive, 3).await;
+    let latest = first.catalog.latest_record("chain").await.unwrap().unwrap();
+    let second = forgetful().with_catalog(first.catalog.clone());
+    assert!(first.kept_ledger(&latest).await.is_some());
+    assert!(second.kept_ledger(&latest).await.is_none());
+    archive.remove(&latest.input_pack.unwrap()).await.unwrap();
+    assert!(
+        first.kept_ledger(&latest).await.is_none(),
+        "its original is gone"
+    );
 }
