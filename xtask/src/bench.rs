@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks as shipped (the profile `dist`), a table, `target/bench/report.json`.
 //!
-//! `cargo xtask bench hook` runs only what times the hooks.
+//! `cargo xtask bench hook` runs only what times the hooks, `cargo xtask bench chain` only a session that is compacted
+//! fifty times.
 //! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
 //! when asked for.
 //! `cargo xtask bench peers` measures other packages and this one on one history.

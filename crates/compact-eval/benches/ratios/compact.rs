@@ -22,6 +22,11 @@ pub(crate) fn file_to_fixed_view(subject: &BenchSession) -> Result<Timing> {
     file_to_view(subject, Some(Tokens(subject.tokens / 20)))
 }
 
+/// Measures a budget of a fifth of the session.
+pub(crate) fn file_to_fifth(subject: &BenchSession) -> Result<Timing> {
+    file_to_view(subject, Some(Tokens(subject.tokens / 5)))
+}
+
 /// Measures what users run: no budget is named.
 pub(crate) fn file_to_default_view(subject: &BenchSession) -> Result<Timing> {
     file_to_view(subject, None)

@@ -56,7 +56,7 @@ pub(crate) fn resent(subject: &BenchSession) -> Result<Timing> {
 
 /// A live session of three quarters of its window grows past the trigger: from there to a usable view,
 /// against a BPE count of the whole history.
-pub(crate) fn triggered() -> Result<Timing> {
+pub(crate) fn triggered(_: &BenchSession) -> Result<Timing> {
     let subject = BenchSession::of(WINDOW as usize);
     let runtime = runtime()?;
     let next = || {
