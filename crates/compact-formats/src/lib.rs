@@ -27,6 +27,7 @@ mod flag;
 mod fresh;
 mod gemini;
 mod gemini_cli;
+mod growth;
 mod json;
 mod list;
 mod media;
@@ -322,12 +323,30 @@ impl Document {
         self.source.get(record.clone())
     }
 
+    /// Returns a message of the list, as it stands in the input; `None` beyond its end, and where there is no list.
+    pub fn message_bytes(&self, message: usize) -> Option<&[u8]> {
+        match &self.layout {
+            SourceLayout::List { messages, .. } => self.source.get(messages.get(message)?.clone()),
+            SourceLayout::Lines { .. } => None,
+        }
+    }
+
     /// Returns the view as a transcript of the same format. The view that changes nothing is the input.
     pub fn emit(&self, conversation: &Conversation, view: &View) -> Result<Vec<u8>, FormatError> {
+        self.emit_shared(conversation, view).map(Vec::from)
+    }
+
+    /// Does the same; the input is not copied for a view that changes nothing.
+    pub fn emit_shared(
+        &self,
+        conversation: &Conversation,
+        view: &View,
+    ) -> Result<Bytes, FormatError> {
         if self.is_identity(view) {
-            return Ok(self.source.to_vec());
+            return Ok(self.source.clone());
         }
-        (self.format.wire().emit)(&self.with_conversation(conversation), view)
+        let emitted = (self.format.wire().emit)(&self.with_conversation(conversation), view)?;
+        Ok(emitted.into())
     }
 
     /// Returns the input as a provider takes it: the same bytes without `meta`, which is for us alone. An

@@ -40,7 +40,7 @@ pub(crate) fn find_elements<'a>(
 }
 
 /// Returns what stands between two elements.
-fn separator(document: &Document) -> &[u8] {
+pub(crate) fn separator(document: &Document) -> &[u8] {
     match &document.layout {
         SourceLayout::List { messages, .. } => match messages.as_slice() {
             [first, second, ..] => document.source.get(first.end..second.start).unwrap_or(b","),

@@ -21,25 +21,7 @@ pub(crate) fn build_conversation(
     let mut problems = std::mem::take(&mut reading.problems);
     let mut drafts = std::mem::take(&mut reading.drafts);
     drop_repeated_results(&mut drafts, &reading.layout, &mut problems);
-    let mut places = Vec::with_capacity(drafts.len());
-    let mut entries = Vec::with_capacity(drafts.len());
-    let mut names = EntryNames::default();
-    for draft in drafts {
-        let EntryDraft {
-            id,
-            role,
-            blocks,
-            meta,
-            place,
-        } = draft;
-        entries.push(Entry {
-            id: names.unique(id, &place),
-            role,
-            blocks,
-            meta,
-        });
-        places.push(place);
-    }
+    let (entries, places) = name_entries(drafts);
     note_broken_pairs(&entries, &places, &reading.layout, &mut problems);
     let conversation = Conversation {
         session_id: reading.session_id,
@@ -55,6 +37,29 @@ pub(crate) fn build_conversation(
         },
         reading.layout,
     )
+}
+
+/// Returns drafts as entries with names, and their places.
+pub(crate) fn name_entries(drafts: Vec<EntryDraft>) -> (Vec<Entry>, Vec<EntryPlace>) {
+    let mut names = EntryNames::default();
+    let name = |draft: EntryDraft| {
+        let EntryDraft {
+            id,
+            role,
+            blocks,
+            meta,
+            place,
+        } = draft;
+        let id = names.unique(id, &place);
+        let entry = Entry {
+            id,
+            role,
+            blocks,
+            meta,
+        };
+        (entry, place)
+    };
+    drafts.into_iter().map(name).unzip()
 }
 
 #[derive(Default)]

@@ -94,6 +94,16 @@ impl TranscriptReading {
         }
     }
 
+    /// Puts what stands beside the list before its entries.
+    pub(crate) fn put_first(&mut self, drafts: impl IntoIterator<Item = EntryDraft>) {
+        let listed = std::mem::replace(&mut self.drafts, drafts.into_iter().collect());
+        let first = self.drafts.len();
+        self.drafts.extend(listed);
+        for entry in self.problems.iter_mut().filter_map(|p| p.entry.as_mut()) {
+            *entry += first;
+        }
+    }
+
     /// Returns the role of the next entry where it goes by a name that no one knows; `line` is the file's.
     pub(crate) fn unknown_role(&mut self, name: &str, line: Option<usize>) -> Role {
         self.problems.push(TranscriptProblem {

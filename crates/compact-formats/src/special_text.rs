@@ -37,7 +37,12 @@ pub(crate) fn is_injected(text: &str) -> bool {
 /// Marks the entries in the user's place that a host wrote: every word of theirs is its own. A command that follows
 /// a tool's result is one, too: a person's waits for the end of the turn, so the model gave it.
 pub(crate) fn note_speakers(drafts: &mut [EntryDraft]) {
-    let mut follows_result = false;
+    note_speakers_after(None, drafts);
+}
+
+/// Does the same for entries that follow one of this role.
+pub(crate) fn note_speakers_after(role: Option<Role>, drafts: &mut [EntryDraft]) {
+    let mut follows_result = role == Some(Role::Tool);
     for draft in drafts.iter_mut() {
         let is_words = draft.role == Role::User && draft.meta.kind == EntryKind::Message;
         if is_words {

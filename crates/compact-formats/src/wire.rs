@@ -10,10 +10,13 @@ use crate::convert::{BlankSource, Circumstances, SessionHead};
 use crate::detect::FormatSigns;
 use crate::edit::EntryEdits;
 use crate::error::FormatError;
+use crate::list::ListElements;
 use crate::source::{self, EntryPlace, TranscriptReading};
 use crate::{BoundaryStamp, Document, TranscriptScope};
 
 type ReadFn = fn(&[u8], TranscriptScope) -> Result<TranscriptReading, FormatError>;
+type ReadElementsFn =
+    for<'a> fn(&'a [u8], ListElements<'a>) -> Result<TranscriptReading, FormatError>;
 type EmitFn = fn(&DocumentContext<'_>, &View) -> Result<Vec<u8>, FormatError>;
 type AppendFn = fn(&DocumentContext<'_>, &View, &BoundaryStamp<'_>) -> Result<Vec<u8>, FormatError>;
 type ExtendFn = fn(&Document, &DocumentContext<'_>, usize) -> Result<Vec<u8>, FormatError>;
@@ -43,6 +46,8 @@ pub(crate) struct Wire {
     pub(crate) signs: FormatSigns,
     /// The entries of a transcript, each with its place.
     pub(crate) read: ReadFn,
+    /// The entries of some elements of its list by themselves, where it is one.
+    pub(crate) read_elements: Option<ReadElementsFn>,
     /// The view as a transcript of this wire.
     pub(crate) emit: EmitFn,
     /// The lines that make the view the context, to stand behind the transcript.
@@ -69,6 +74,7 @@ impl Wire {
             audience: Audience::Agent,
             signs: FormatSigns::NONE,
             read,
+            read_elements: None,
             emit,
             append: no_boundary,
             extend,
@@ -80,6 +86,14 @@ impl Wire {
     pub(crate) const fn sent_to_provider(self) -> Wire {
         Wire {
             audience: Audience::Provider,
+            ..self
+        }
+    }
+
+    /// Returns the wire of lists whose elements can be read by themselves.
+    pub(crate) const fn with_elements(self, read_elements: ReadElementsFn) -> Wire {
+        Wire {
+            read_elements: Some(read_elements),
             ..self
         }
     }

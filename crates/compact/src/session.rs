@@ -136,6 +136,36 @@ impl Session {
         self.hand_out(ready).await
     }
 
+    /// Adds messages to the history that was passed last and returns what to send, as [`Session::preflight`] does for
+    /// the whole of it: only what is new is read and counted. `None` where these messages cannot be told apart
+    /// from what came before, or no history was passed as a list of messages yet: then pass the whole of it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.session("greeting");
+    /// session.preflight(&vec![json!({"role": "user", "content": "Hello"})]).await?;
+    /// let answer = json!({"role": "assistant", "content": "Good morning"}).to_string();
+    /// let prompt = session.append(&[&answer]).await?.unwrap();
+    /// assert_eq!(prompt.messages()?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn append(&mut self, messages: &[&str]) -> Result<Option<Prompt>, Error> {
+        let Some(live) = &mut self.live else {
+            return Ok(None);
+        };
+        if !live.grow_document(messages).await? {
+            return Ok(None);
+        }
+        let ready = live.preflight().await?;
+        self.hand_out(ready).await.map(Some)
+    }
+
     /// Compacts whatever the pressure, and returns what to send. A note says what the summary should
     /// emphasise.
     ///
@@ -342,11 +372,11 @@ impl Session {
         let state = self.state().ok_or_else(none)?;
         let document = state.document().ok_or_else(none)?;
         let history = state.history();
-        let emitted = document.emit(history, &ready.view)?;
+        let emitted = document.emit_shared(history, &ready.view)?;
         Ok(Prompt {
-            is_unchanged: emitted == document.original(),
+            is_unchanged: is_same(&emitted, document.original()),
             is_flagged: history.entries.iter().any(|e| !e.meta.flags.is_empty()),
-            emitted: emitted.into(),
+            emitted,
             format: document.format(),
             view: ready.view,
             decision: ready.decision,
@@ -404,6 +434,11 @@ impl Prompt {
     pub fn receipt(&self) -> Option<&Receipt> {
         self.receipt.as_ref()
     }
+}
+
+/// Returns whether two texts are equal; one is most often the other.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    std::ptr::eq(one, other) || one == other
 }
 
 /// Reads a report by the wire that the history came in; a plain list may be anyone's.

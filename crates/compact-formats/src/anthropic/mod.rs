@@ -86,6 +86,7 @@ pub(crate) static WIRE: Wire = Wire::new(
     },
 )
 .sent_to_provider()
+.with_elements(read::read_elements)
 .with_strict_rules(&[
     (&RULES, &STRICT),
     (&MANUAL_THINKING, &STRICT_MANUAL_THINKING),

@@ -12,7 +12,7 @@ use crate::body::{self, messages};
 use crate::edit::{self, BlockPiece};
 use crate::error::FormatError;
 use crate::json::{ItemContext, Members, is_list, is_string, string_value};
-use crate::list;
+use crate::list::{self, ListElements};
 use crate::source::{EntryDraft, EntryPlace, TranscriptReading};
 use crate::special_text;
 
@@ -107,9 +107,17 @@ fn read_messages(
     field: &str,
     system: Vec<EntryDraft>,
 ) -> Result<TranscriptReading, FormatError> {
-    let (elements, layout) = list::find_elements(source, text, raw, field)?;
+    let mut reading = read_elements(source, list::find_elements(source, text, raw, field)?)?;
+    reading.put_first(system);
+    Ok(reading)
+}
+
+/// Reads the messages of a list.
+pub(super) fn read_elements(
+    source: &[u8],
+    (elements, layout): ListElements<'_>,
+) -> Result<TranscriptReading, FormatError> {
     let mut reading = TranscriptReading::new(layout);
-    reading.drafts = system;
     for (raw, place) in elements {
         let at = ItemContext {
             source,

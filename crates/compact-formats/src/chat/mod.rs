@@ -11,7 +11,7 @@ mod tests;
 use compact_core::wire::{Placement, WireRules};
 use serde_json::{Value, json};
 
-pub(crate) use self::read::read;
+pub(crate) use self::read::{read, read_elements};
 pub(crate) use self::write::{emit, extend};
 use crate::convert::{BlankSource, SessionHead};
 use crate::detect::{FormatClues, FormatSigns};
@@ -59,6 +59,7 @@ const fn build_wire(rules: &'static WireRules, blank: fn(&SessionHead<'_>) -> Bl
         blank,
     )
     .with_strict_rules(STRICT)
+    .with_elements(read_elements)
 }
 
 pub(crate) static OPENAI: Wire = build_wire(&OPENAI_RULES, blank_body).sent_to_provider();

@@ -9,7 +9,7 @@ use crate::detect::is_document;
 use crate::edit::{self, BlockPiece, Holder, TextSite};
 use crate::error::FormatError;
 use crate::json::{ItemContext, is_list, is_object, is_string, string_value};
-use crate::list;
+use crate::list::{self, ListElements};
 use crate::parts;
 use crate::source::{self, EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
 use crate::special_text;
@@ -121,7 +121,14 @@ fn read_list(
     list: &RawValue,
     field: &str,
 ) -> Result<TranscriptReading, FormatError> {
-    let (elements, layout) = list::find_elements(source, text, list, field)?;
+    read_elements(source, list::find_elements(source, text, list, field)?)
+}
+
+/// Reads the messages of a list.
+pub(crate) fn read_elements(
+    source: &[u8],
+    (elements, layout): ListElements<'_>,
+) -> Result<TranscriptReading, FormatError> {
     let mut reader = ChatReader::new(source, TranscriptReading::new(layout));
     for (raw, place) in elements {
         reader.read_message(raw.get(), place)?;

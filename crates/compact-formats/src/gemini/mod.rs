@@ -51,6 +51,7 @@ pub(crate) static WIRE: Wire = Wire::new(
     |head| BlankSource::from_value(json!({"model": head.model, "contents": []})),
 )
 .sent_to_provider()
+.with_elements(read::read_elements)
 .recognised_by(FormatSigns {
     document: is_request,
     ..FormatSigns::NONE

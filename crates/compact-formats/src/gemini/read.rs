@@ -12,7 +12,7 @@ use crate::edit::{self, BlockPiece};
 use crate::error::FormatError;
 use crate::gemini_cli;
 use crate::json::{ItemContext, Members, is_object, is_string, string_value};
-use crate::list;
+use crate::list::{self, ListElements};
 use crate::source::{EntryDraft, EntryPlace, TranscriptReading};
 use crate::special_text;
 
@@ -91,6 +91,14 @@ fn read_instructions(
         .collect()
 }
 
+/// Reads the contents of a list.
+pub(super) fn read_elements(
+    source: &[u8],
+    elements: ListElements<'_>,
+) -> Result<TranscriptReading, FormatError> {
+    GeminiReader::read_elements(source, elements)
+}
+
 struct GeminiReader {
     reading: TranscriptReading,
     /// The calls of the latest content that made any: id and name, those answered left out.
@@ -105,12 +113,20 @@ impl GeminiReader {
         field: &str,
         system: Vec<EntryDraft>,
     ) -> Result<TranscriptReading, FormatError> {
-        let (elements, layout) = list::find_elements(source, text, raw, field)?;
+        let found = list::find_elements(source, text, raw, field)?;
+        let mut reading = GeminiReader::read_elements(source, found)?;
+        reading.put_first(system);
+        Ok(reading)
+    }
+
+    fn read_elements(
+        source: &[u8],
+        (elements, layout): ListElements<'_>,
+    ) -> Result<TranscriptReading, FormatError> {
         let mut reader = GeminiReader {
             reading: TranscriptReading::new(layout),
             open: VecDeque::new(),
         };
-        reader.reading.drafts = system;
         for (raw, place) in elements {
             let at = ItemContext {
                 source,

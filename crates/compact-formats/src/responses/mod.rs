@@ -47,6 +47,7 @@ pub(crate) static WIRE: Wire = Wire::new(
     |head| BlankSource::from_value(json!({"model": head.model, "input": []})),
 )
 .sent_to_provider()
+.with_elements(read::read_elements)
 .recognised_by(FormatSigns {
     document: is_request,
     ..FormatSigns::NONE

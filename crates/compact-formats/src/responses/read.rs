@@ -10,7 +10,7 @@ use crate::body;
 use crate::edit;
 use crate::error::FormatError;
 use crate::json::{ItemContext, Members, is_object, is_string, string_value};
-use crate::list;
+use crate::list::{self, ListElements};
 use crate::source::{EntryDraft, EntryPlace, SourceLayout, TranscriptReading};
 use crate::special_text;
 
@@ -136,6 +136,14 @@ fn read_prompt(
     Ok(reading)
 }
 
+/// Reads the items of a list.
+pub(super) fn read_elements(
+    source: &[u8],
+    elements: ListElements<'_>,
+) -> Result<TranscriptReading, FormatError> {
+    ResponsesReader::read_elements(source, elements)
+}
+
 struct ResponsesReader {
     reading: TranscriptReading,
     /// The group of the response being read.
@@ -150,12 +158,20 @@ impl ResponsesReader {
         field: &str,
         instructions: Option<EntryDraft>,
     ) -> Result<TranscriptReading, FormatError> {
-        let (elements, layout) = list::find_elements(source, text, raw, field)?;
+        let found = list::find_elements(source, text, raw, field)?;
+        let mut reading = ResponsesReader::read_elements(source, found)?;
+        reading.put_first(instructions);
+        Ok(reading)
+    }
+
+    fn read_elements(
+        source: &[u8],
+        (elements, layout): ListElements<'_>,
+    ) -> Result<TranscriptReading, FormatError> {
         let mut reader = ResponsesReader {
             reading: TranscriptReading::new(layout),
             run: None,
         };
-        reader.reading.drafts.extend(instructions);
         for (raw, place) in elements {
             let at = ItemContext {
                 source,

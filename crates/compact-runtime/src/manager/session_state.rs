@@ -14,6 +14,7 @@ use bytes::Bytes;
 use compact_core::engine::{self, Prior};
 use compact_core::error::CompactError;
 use compact_core::event::TraceContext;
+use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
@@ -326,6 +327,23 @@ impl SessionState {
         }
     }
 
+    /// Takes messages in that follow those of the document; `None` where the longer document must be read as a
+    /// whole. Returns the number of entries that they add.
+    pub(crate) fn grow_document(&mut self, added: &[&str]) -> Option<usize> {
+        let entries = self.document.as_mut()?.grow(&self.source, added)?;
+        let new = entries.len();
+        let claims = entries
+            .iter()
+            .any(|e| frame::find_frame(&e.blocks).is_some());
+        self.hashes
+            .extend(entries.iter().map(EntryHash::from_entry));
+        self.source.entries.extend(entries);
+        if claims {
+            engine::classify_summaries(&mut self.source, &self.hashes, self.base.as_ref());
+        }
+        Some(new)
+    }
+
     /// Takes the whole history again; what is common with before keeps its view. Instructions at its
     /// head may have changed: they are the host's to re-send, and no part of what was said.
     pub(crate) fn replace(&mut self, conversation: Conversation) {
@@ -607,8 +625,8 @@ impl SessionState {
     fn original_bytes(&self, live: &Conversation) -> (Bytes, &'static str) {
         let document = self.document.as_ref();
         let emitted = document.and_then(|document| {
-            let bytes = document.emit(&self.source, &self.view()).ok()?;
-            Some((Bytes::from(bytes), document.format().name()))
+            let bytes = document.emit_shared(&self.source, &self.view()).ok()?;
+            Some((bytes, document.format().name()))
         });
         emitted.unwrap_or_else(|| (serialize_entries(&live.entries), ENTRIES_FORMAT))
     }

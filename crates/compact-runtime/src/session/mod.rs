@@ -135,6 +135,21 @@ impl Session {
         self.protect_flagged().await
     }
 
+    /// Takes messages in that follow those of the document that was told last, in the form that they have there.
+    /// False where the longer document must be told as a whole: then nothing has changed.
+    pub async fn grow_document(&mut self, added: &[&str]) -> Result<bool, Error> {
+        // What runs beside the session may refuse a person's words, and those are known once they are read.
+        if self.is_compacting() {
+            return Ok(false);
+        }
+        if self.session.grow_document(added).is_none() {
+            return Ok(false);
+        }
+        self.manager.resume(&mut self.session).await?;
+        self.protect_flagged().await?;
+        Ok(true)
+    }
+
     /// Protects entries by name from now on, in every process. A view that lacks one is given up.
     pub async fn protect(&mut self, names: &BTreeSet<EntryHash>) -> Result<(), Error> {
         let known = self.protected_names().await?;
