@@ -54,7 +54,15 @@ pub(crate) fn open(
     migrations: &[&str],
 ) -> Result<Connection, DatabaseOpenError> {
     create_private(file)?;
-    let mut connection = Connection::open(file)?;
+    prepare(Connection::open(file)?, durability, migrations)
+}
+
+/// Sets a connection up and applies the migrations that its file lacks.
+fn prepare(
+    mut connection: Connection,
+    durability: Durability,
+    migrations: &[&str],
+) -> Result<Connection, DatabaseOpenError> {
     connection.busy_timeout(PATIENCE)?;
     check_schema(&connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -68,13 +76,35 @@ pub(crate) fn open(
     Ok(connection)
 }
 
-/// Opens a database only for reading, even on a full disk or a read-only mount.
+/// Opens a database that can be drawn again, creating it if it is not there; on a full disk or a read-only
+/// mount it is read as it is.
+pub(crate) fn open_or_read(
+    file: &Path,
+    durability: Durability,
+    migrations: &[&str],
+) -> Result<Connection, DatabaseOpenError> {
+    read_if_unwritable(open(file, durability, migrations), file, migrations)
+}
+
+/// Opens a database only for reading, even on a full disk or a read-only mount. One that is not there is not
+/// created: it is empty, and stays in memory.
 pub(crate) fn open_to_read(
     file: &Path,
     durability: Durability,
     migrations: &[&str],
 ) -> Result<Connection, DatabaseOpenError> {
-    match open(file, durability, migrations) {
+    let existing = OpenFlags::default().difference(OpenFlags::SQLITE_OPEN_CREATE);
+    let opened = Connection::open_with_flags(file, existing).map_err(DatabaseOpenError::from);
+    let opened = opened.and_then(|connection| prepare(connection, durability, migrations));
+    read_if_unwritable(opened, file, migrations)
+}
+
+fn read_if_unwritable(
+    opened: Result<Connection, DatabaseOpenError>,
+    file: &Path,
+    migrations: &[&str],
+) -> Result<Connection, DatabaseOpenError> {
+    match opened {
         Err(error) if is_unwritable(&error) => match file.exists() {
             true => open_as_it_is(file, migrations),
             false => migrate_in_memory(Connection::open_in_memory()?, migrations),

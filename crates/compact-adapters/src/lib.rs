@@ -15,6 +15,7 @@ pub mod hook_store;
 pub mod leftover;
 pub mod llm;
 pub mod postgres;
+pub mod priority;
 pub mod private;
 pub mod recall;
 pub mod run;

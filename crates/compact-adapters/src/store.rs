@@ -5,11 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use compact_runtime::port::archive::{ArchiveError, ArchiveStore};
 use compact_runtime::port::catalog::{CatalogError, SessionCatalog};
@@ -20,6 +20,7 @@ use crate::archive::{self, ObjectArchive};
 use crate::catalog::{PostgresCatalog, SqliteCatalog};
 use crate::config::{StorageAdapter, StorageConfig};
 use crate::postgres::PostgresServer;
+use crate::private;
 use crate::recall::{PostgresIndex, SealedIndex, SqliteIndex};
 use crate::seal::{Seal, SealError};
 
@@ -31,6 +32,23 @@ const RECALL: &str = "recall.db";
 
 /// The same where it is encrypted: what was written in the clear is not to be mixed with it.
 const SEALED_RECALL: &str = "recall-sealed.db";
+
+/// The file beside it that is locked by whoever brings it up to date.
+const RECALL_LOCK: &str = "recall.lock";
+
+/// The turn of the one process of this machine that brings the recall index up to date. It ends when this is
+/// dropped, or with the process.
+#[derive(Debug)]
+pub struct IndexTurn {
+    lock: File,
+}
+
+impl Drop for IndexTurn {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile holds the file too: closing it would not be enough.
+        let _ = self.lock.unlock();
+    }
+}
 
 /// Why stores cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -244,6 +262,30 @@ impl Stores {
                 Arc::new(SealedIndex::new(index, seal))
             }
         })
+    }
+
+    /// Takes the turn to bring the recall index up to date; `None` while another process has it, and where
+    /// nothing was ever stored or nothing can be written.
+    pub fn take_index_turn(&self) -> Option<IndexTurn> {
+        let mut options = OpenOptions::new();
+        let file = self.root.join(RECALL_LOCK);
+        let lock = private::open(options.append(true).create(true), &file).ok()?;
+        lock.try_lock().is_ok().then_some(IndexTurn { lock })
+    }
+
+    /// Takes the turn, and waits for whoever has it for at most `patience`; `None` after that: a process that
+    /// was stopped keeps nobody from searching.
+    pub async fn wait_for_index_turn(&self, patience: Duration) -> Option<IndexTurn> {
+        let start = Instant::now();
+        while self.has_data() && start.elapsed() < patience {
+            match self.take_index_turn() {
+                None if self.root.join(RECALL_LOCK).exists() => {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                turn => return turn,
+            }
+        }
+        None
     }
 
     /// Returns the recall index, if there is one.

@@ -125,7 +125,10 @@ impl Compact {
     /// limit than [`Compact::recall`].
     pub async fn search(&self, query: &RecallQuery<'_>) -> Result<SearchAnswer, Error> {
         let recall = self.open_recall()?;
-        recall.update_index().await?;
+        if !recall.outdated_sessions().await?.is_empty() {
+            let _turn = self.wait_for_index_turn().await;
+            recall.update_index().await?;
+        }
         Ok(recall.search(query).await?)
     }
 
@@ -247,6 +250,11 @@ impl Compact {
     /// Returns the configured limits of retention.
     pub fn retention(&self) -> RetentionConfig {
         self.parts.config.storage.retention
+    }
+
+    /// Returns the configured stores with their directory; `None` if the program passed its own.
+    pub(crate) fn configured_stores(&self) -> Option<&ConfiguredStores> {
+        self.parts.storage.configured()
     }
 
     /// Returns the directory of the configured stores; `None` if the program passed its own.

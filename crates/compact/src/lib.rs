@@ -46,6 +46,7 @@ pub mod config;
 mod error;
 mod events;
 mod history;
+mod indexing;
 mod rebuild;
 mod redaction;
 mod retention;
@@ -175,7 +176,8 @@ pub mod store {
     pub use compact_adapters::archive::{Exclusion, ObjectArchive};
     pub use compact_adapters::catalog::ObjectCatalog;
     pub use compact_adapters::postgres;
-    pub use compact_adapters::store::{StoreError, Stores};
+    pub use compact_adapters::priority::yield_to_others;
+    pub use compact_adapters::store::{IndexTurn, StoreError, Stores};
     pub use compact_runtime::port::archive::{
         ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, reachable_packs,
     };

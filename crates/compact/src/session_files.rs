@@ -252,6 +252,13 @@ impl ArchiveStore for StoreWithFiles<dyn ArchiveStore> {
         Ok(packs)
     }
 
+    async fn list_sizes(&self) -> Result<Vec<(PackId, u64)>, ArchiveError> {
+        let mut sizes = self.beneath.list_sizes().await?;
+        let size = |copy: &SessionFile| fs::metadata(copy.path()).map_or(0, |found| found.len());
+        sizes.extend(self.copies.iter().map(|copy| (copy.pack_id(), size(copy))));
+        Ok(sizes)
+    }
+
     async fn verify(&self, id: &PackId) -> Result<(), ArchiveError> {
         let Some(copy) = self.file_of_pack(id) else {
             return self.beneath.verify(id).await;

@@ -605,6 +605,13 @@ pub(crate) enum ArchiveCommand {
     /// Rebuild the catalog from the archive
     #[command(after_help = "Example: compactctl archive rebuild")]
     Rebuild,
+    /// Add what was archived to the recall index, as happens after each compaction
+    #[command(after_help = "Example: compactctl archive index")]
+    Index {
+        /// Let everything else on this machine go first
+        #[arg(long)]
+        low_priority: bool,
+    },
     /// Remove old originals, but never what a session's latest view points at
     #[command(after_help = "Example: compactctl archive prune --older-than 90 --dry-run")]
     Prune(PruneArgs),

@@ -41,7 +41,7 @@ fn run(cli: &Cli) -> ExitCode {
     cli.global.color.apply();
     let result = command::run(cli).and_then(|finished| {
         let code = print_answer(&finished.answer, &cli.global)?;
-        finished.follow_up();
+        finished.follow_up(&cli.global);
         Ok(code)
     });
     let code = match result {

@@ -23,7 +23,7 @@ use compact_runtime::port::archive::{ArchiveError, ArchiveStore, PackId, PackInf
 use compact_runtime::port::clock::{Clock, SystemClock};
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, WriteMultipart};
 use tokio::sync::OnceCell;
 
 pub use exclusion::Exclusion;
@@ -275,16 +275,23 @@ impl ObjectArchive {
 
     /// Returns every object of a kind, in the order of their ids.
     async fn list_ids(&self, shelf: ObjectKind) -> Result<Vec<PackId>, ArchiveError> {
+        let listed = self.list_objects(shelf).await?;
+        Ok(listed.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// Returns what is on a shelf with the bytes that it takes, in the order of ids.
+    async fn list_objects(&self, shelf: ObjectKind) -> Result<Vec<(PackId, u64)>, ArchiveError> {
         let prefix = Path::from(shelf.prefix());
-        let mut ids: Vec<PackId> = self
+        let sized = |meta: ObjectMeta| shelf.id_at(&meta.location).map(|id| (id, meta.size));
+        let mut listed: Vec<(PackId, u64)> = self
             .store
             .list(Some(&prefix))
-            .try_filter_map(|meta| std::future::ready(Ok(shelf.id_at(&meta.location))))
+            .try_filter_map(|meta| std::future::ready(Ok(sized(meta))))
             .try_collect()
             .await
             .map_err(|source| self.explain_store_error("list the archive".to_owned(), source))?;
-        ids.sort_unstable();
-        Ok(ids)
+        listed.sort_unstable();
+        Ok(listed)
     }
 
     async fn delete(&self, shelf: ObjectKind, id: &PackId) -> Result<(), ArchiveError> {
@@ -378,6 +385,10 @@ impl ArchiveStore for ObjectArchive {
 
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError> {
         self.list_ids(ObjectKind::Packs).await
+    }
+
+    async fn list_sizes(&self) -> Result<Vec<(PackId, u64)>, ArchiveError> {
+        self.list_objects(ObjectKind::Packs).await
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {

@@ -47,8 +47,8 @@ pub use reference::reference_markdown;
 pub use source::{ConfigFile, ConfigFlag, ConfigSources, FileRole, RUN_VARIABLE};
 pub use starter::starter_file;
 pub use storage::{
-    AddressingStyle, ArchiveConfig, RetentionConfig, S3Config, ServerSideEncryption,
-    StorageAdapter, StorageConfig,
+    AddressingStyle, ArchiveConfig, IndexingMoment, RetentionConfig, S3Config,
+    ServerSideEncryption, StorageAdapter, StorageConfig,
 };
 pub use trust::TrustStore;
 

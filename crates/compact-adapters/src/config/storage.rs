@@ -28,6 +28,8 @@ pub struct StorageConfig {
     /// another one. Processes that share a catalog must agree on it to within a factor of two: one with
     /// less than half of another's takes that one's leases for those of a clock that was set back.
     pub lease_seconds: u64,
+    /// When what was archived becomes part of the recall index; `recall` adds what is missing in any case.
+    pub indexing: IndexingMoment,
     /// The bucket, for `storage.adapter: s3`. Keys come from `AWS_ACCESS_KEY_ID` and the other variables
     /// of Amazon's clients, or from the machine's role.
     pub s3: S3Config,
@@ -45,6 +47,7 @@ impl Default for StorageConfig {
             transcripts: None,
             catalog: None,
             lease_seconds: 15,
+            indexing: IndexingMoment::default(),
             s3: S3Config::default(),
             archive: ArchiveConfig::default(),
             retention: RetentionConfig::default(),
@@ -75,6 +78,17 @@ impl StorageAdapter {
             StorageAdapter::S3 => false,
         }
     }
+}
+
+/// When what was archived becomes part of the recall index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexingMoment {
+    /// After each compaction, once its answer is out: in a process or a thread of its own, at low priority.
+    #[default]
+    Background,
+    /// When somebody searches.
+    OnRecall,
 }
 
 /// A bucket that speaks S3.

@@ -10,7 +10,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::span_ordinals;
 use compact_core::redact::Redactor;
-use compact_formats::{Document, TranscriptScope};
+use compact_formats::{Document, Format, TranscriptScope};
 
 use super::exchange::ExchangePlaces;
 use super::passage::{self, EntryPlacement};
@@ -132,7 +132,10 @@ impl Recall {
         let Ok((live, document)) = restore::read_document(&bytes, record) else {
             return Ok(None);
         };
-        let whole = restore::read_scope(&bytes, record, TranscriptScope::Whole).unwrap_or_default();
+        let whole = match has_boundaries(record) {
+            true => restore::read_scope(&bytes, record, TranscriptScope::Whole).unwrap_or_default(),
+            false => Conversation::default(),
+        };
         let start = seen
             .common_prefix(record)
             .max(continued_count(record, done));
@@ -145,6 +148,12 @@ impl Recall {
         ));
         Ok(Some(once_each(entries)))
     }
+}
+
+/// Returns whether a transcript may hold more than its live context: an agent's own does, what is sent to a provider
+/// does not.
+fn has_boundaries(record: &CompactionRecord) -> bool {
+    !record.format.parse().is_ok_and(Format::is_sent)
 }
 
 fn build_addition(record: &CompactionRecord, entries: Vec<IndexedEntry>) -> IndexAddition {

@@ -31,9 +31,11 @@ mod verify;
 
 use std::cell::OnceCell;
 
+use ::compact::config::IndexingMoment;
+
 use crate::answer::CommandAnswer;
 use crate::app::App;
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, GlobalArgs};
 use crate::failure::Failure;
 
 /// A command that did what it was asked.
@@ -107,13 +109,14 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
 }
 
 impl FinishedCommand {
-    /// Does what is left once the answer is out: lets go what may go, and makes what was archived
+    /// Does what is left once the answer is out: lets go what may go, and has what was archived made
     /// findable. If that fails, the next compaction or `recall` does it, so nobody need know.
-    pub(crate) fn follow_up(&self) {
+    pub(crate) fn follow_up(&self, global: &GlobalArgs) {
         if let Some(app) = self.app.as_ref().filter(|_| self.answer.archived) {
-            let _ = app
-                .block_on(async { Ok(app.compact().apply_retention().await?) })
-                .and_then(|()| recall::update_index(app));
+            let _ = app.block_on(async { Ok(app.compact().apply_retention().await?) });
+            if app.compact().config().storage.indexing == IndexingMoment::Background {
+                archive::start_indexing(app, global);
+            }
         }
     }
 }

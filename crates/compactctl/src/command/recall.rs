@@ -66,7 +66,7 @@ pub(super) fn find_hits(
     let words = read_words(&args.query)?;
     let recall = app.compact().open_recall()?;
     app.block_on(async {
-        let caught_up = catch_up(&recall, global).await?;
+        let caught_up = catch_up(&recall, app, global).await?;
         let scope = SearchScope::resolve(&recall, global, &words).await?;
         let query = RecallQuery {
             text: &scope.words.join(" "),
@@ -131,12 +131,6 @@ pub(crate) fn emit_event(app: &App, event: &Event) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the index up to date, without a word.
-pub(crate) fn update_index(app: &App) -> Result<IndexUpdate, Failure> {
-    let recall = app.compact().open_recall()?;
-    app.block_on(async { Ok(recall.update_index().await?) })
-}
-
 /// The words of the command line, or of stdin.
 fn read_words(words: &[String]) -> Result<Vec<String>, Failure> {
     if words != ["-"] {
@@ -161,8 +155,17 @@ struct IndexCatchUp {
 }
 
 /// Brings the index up to date. Where it cannot be written to, what it holds is searched.
-async fn catch_up(recall: &Recall, global: &GlobalArgs) -> Result<IndexCatchUp, Failure> {
-    let behind = recall.outdated_sessions().await?;
+async fn catch_up(
+    recall: &Recall,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<IndexCatchUp, Failure> {
+    let mut behind = recall.outdated_sessions().await?;
+    let mut turn = None;
+    if !behind.is_empty() {
+        turn = app.compact().wait_for_index_turn().await;
+        behind = recall.outdated_sessions().await?;
+    }
     let progress = TerminalProgress::over_steps(global, behind.len(), "indexing sessions");
     let mut caught_up = IndexCatchUp::default();
     for (nth, session) in behind.iter().enumerate() {
@@ -177,6 +180,7 @@ async fn catch_up(recall: &Recall, global: &GlobalArgs) -> Result<IndexCatchUp, 
         }
         progress.step();
     }
+    drop(turn);
     Ok(caught_up)
 }
 

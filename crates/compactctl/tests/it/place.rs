@@ -56,7 +56,9 @@ impl Place {
             .current_dir(self.dir.path())
             .env_clear()
             .env("HOME", self.path("home"))
-            .env("COMPACT_STORAGE_PATH", self.store());
+            .env("COMPACT_STORAGE_PATH", self.store())
+            // No process goes on in a place that is gone; tests of that one ask for it.
+            .env("COMPACT_STORAGE_INDEXING", "on_recall");
         command
     }
 

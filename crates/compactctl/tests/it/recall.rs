@@ -704,3 +704,42 @@ fn a_session_tells_what_it_remembers() {
     );
     place.run(&["remember", "nobody"]).failed(3);
 }
+
+/// What was compacted is indexed by a process that nobody waits for; whoever searches before it is done finds
+/// everything all the same, and one that is killed has lost nothing.
+#[test]
+fn what_was_compacted_is_indexed_behind_the_answer() {
+    let place = Place::new();
+    place.write("s.jsonl", crate::place::lines(0..60));
+    let compacted = place
+        .command(&[
+            "compact",
+            "s.jsonl",
+            "--budget",
+            "1500",
+            "--session",
+            "s",
+            "-q",
+        ])
+        .env("COMPACT_STORAGE_INDEXING", "background")
+        .output()
+        .unwrap();
+    assert!(compacted.status.success());
+    let found = place.json(&["recall", "record", "R-0007"]);
+    assert!(
+        found["hits"][0]["snippet"].to_string().contains("0007"),
+        "{found}"
+    );
+    // The process that was started looks once more, and leaves the index as a search needs it.
+    let indexed = place.json(&["archive", "index"]);
+    assert_eq!(indexed["unreadable"], 0);
+    assert_eq!(place.json(&["archive", "verify"])["sessions_to_index"], 0);
+}
+
+#[test]
+fn indexing_an_empty_place_creates_nothing() {
+    let place = Place::new();
+    let indexed = place.json(&["archive", "index", "--low-priority"]);
+    assert_eq!(indexed["added"], 0);
+    assert!(!place.store().exists());
+}

@@ -116,10 +116,14 @@ impl SqliteCatalog {
         let connection = Arc::clone(&self.connection);
         let task = tokio::task::spawn_blocking(move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let transaction = connection.transaction_with_behavior(access.behavior())?;
-            let result = work(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
+            if access == Access::Lease {
+                connection.pragma_update(None, "synchronous", "NORMAL")?;
+            }
+            let result = transact(&mut connection, access, work);
+            if access == Access::Lease {
+                connection.pragma_update(None, "synchronous", "FULL")?;
+            }
+            result
         });
         let done = task
             .await
@@ -138,11 +142,25 @@ impl SqliteCatalog {
     }
 }
 
-/// The purpose of a transaction: reading or writing.
-#[derive(Clone, Copy)]
+/// Runs `work` in one transaction that is rolled back when it fails.
+fn transact<T>(
+    connection: &mut Connection,
+    access: Access,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let transaction = connection.transaction_with_behavior(access.behavior())?;
+    let result = work(&transaction)?;
+    transaction.commit()?;
+    Ok(result)
+}
+
+/// The purpose of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
     Write,
+    /// Writing what a power cut ends anyway, since it ends the process that holds it: it need not be on disk.
+    Lease,
 }
 
 impl Access {
@@ -151,14 +169,14 @@ impl Access {
     fn behavior(self) -> TransactionBehavior {
         match self {
             Access::Read => TransactionBehavior::Deferred,
-            Access::Write => TransactionBehavior::Immediate,
+            Access::Write | Access::Lease => TransactionBehavior::Immediate,
         }
     }
 
     fn verb(self) -> &'static str {
         match self {
             Access::Read => "read",
-            Access::Write => "write to",
+            Access::Write | Access::Lease => "write to",
         }
     }
 }
@@ -199,7 +217,7 @@ impl SessionCatalog for SqliteCatalog {
     async fn claim(&self, session: &str) -> Result<Option<Lease>, CatalogError> {
         let (session, clock, time) = (session.to_owned(), self.clock.clone(), self.lease_time);
         // The time is read under the lock: whoever waited for it long claims as of then.
-        self.run_transaction(Access::Write, move |t| {
+        self.run_transaction(Access::Lease, move |t| {
             lease::claim(t, session, clock.now(), time)
         })
         .await
@@ -207,7 +225,7 @@ impl SessionCatalog for SqliteCatalog {
 
     async fn renew(&self, lease: &Lease) -> Result<bool, CatalogError> {
         let (lease, clock, time) = (lease.clone(), self.clock.clone(), self.lease_time);
-        self.run_transaction(Access::Write, move |t| {
+        self.run_transaction(Access::Lease, move |t| {
             lease::renew(t, &lease, clock.now(), time)
         })
         .await
@@ -215,7 +233,7 @@ impl SessionCatalog for SqliteCatalog {
 
     async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
         let lease = lease.clone();
-        self.run_transaction(Access::Write, move |t| lease::release(t, &lease))
+        self.run_transaction(Access::Lease, move |t| lease::release(t, &lease))
             .await
     }
 

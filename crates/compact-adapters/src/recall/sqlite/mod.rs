@@ -100,7 +100,7 @@ impl SqliteIndex {
 }
 
 fn open_connection(file: &Path) -> Result<Connection, DatabaseOpenError> {
-    let connection = database::open_to_read(file, Durability::Consistent, &MIGRATIONS)?;
+    let connection = database::open_or_read(file, Durability::Consistent, &MIGRATIONS)?;
     // What is forgotten is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;

@@ -251,6 +251,16 @@ pub trait ArchiveStore: Send + Sync {
     /// Every pack of the store, damaged ones included, in the order of their ids.
     async fn list(&self) -> Result<Vec<PackId>, ArchiveError>;
 
+    /// Every pack with the bytes that it takes; 0 for one that cannot be read.
+    async fn list_sizes(&self) -> Result<Vec<(PackId, u64)>, ArchiveError> {
+        let mut sizes = Vec::new();
+        for id in self.list().await? {
+            let info = self.info(&id).await;
+            sizes.push((id, info.map_or(0, |info| info.stored_bytes)));
+        }
+        Ok(sizes)
+    }
+
     /// Reads a pack in full and checks it; an error names the pack that is at fault.
     async fn verify(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.get(id).await.map(drop)

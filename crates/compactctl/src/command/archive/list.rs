@@ -31,16 +31,9 @@ struct ListedSession {
 /// Lists the sessions.
 pub(super) async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, Failure> {
     let sessions = list_sessions(store).await?;
-    let packs = store.archive.list().await?;
-    let mut size = 0;
-    for pack in &packs {
-        // A pack that cannot be read is `archive verify`'s to tell.
-        size += store
-            .archive
-            .info(pack)
-            .await
-            .map_or(0, |info| info.stored_bytes);
-    }
+    // A pack that cannot be read is `archive verify`'s to tell.
+    let packs = store.archive.list_sizes().await?;
+    let size: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
     let files = hook::count_by_origin(app.data_directory());
     let stored = packs.len().saturating_sub(files.0 + files.1);
     let json = json!({
