@@ -10,46 +10,96 @@ their results, protected messages stay as they are, and a summary stands for wha
 """
 
 from . import _native
-from .adapters import (
-    FileStorage,
-    MemoryStorage,
-    NativeStorage,
-    ObjectStorage,
-    S3Storage,
-    SqlStorage,
-    StorageAdapter,
-    check_storage,
-)
-from .config import CompactConfig
-from .estimators import (
-    HeuristicEstimator,
-    NativeEstimator,
-    NoopEstimator,
-    TiktokenEstimator,
-    TokenEstimator,
-)
-from .exceptions import (
-    CompactError,
-    ConfigError,
-    EstimatorError,
-    FormatError,
-    InsufficientBudget,
-    NotFound,
-    RedactorError,
-    SessionBusy,
-    StorageError,
-    SummaryError,
-)
-from .exporters import CallbackExporter, ConsoleExporter, Exporter, OtlpExporter
-from .manager import CompactManager, Prepared
-from .message import Message, Role
-from .policy import CompactPolicy
-from .receipt import Decision, Hit, Memory, Receipt
-from .summarizer import MessagesToSummarize, Summarizer
-from .wire import Account, Codec, Violation, account, validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .adapters import (
+        FileStorage,
+        MemoryStorage,
+        NativeStorage,
+        ObjectStorage,
+        S3Storage,
+        SqlStorage,
+        StorageAdapter,
+        check_storage,
+    )
+    from .config import CompactConfig
+    from .estimators import (
+        HeuristicEstimator,
+        NativeEstimator,
+        NoopEstimator,
+        TiktokenEstimator,
+        TokenEstimator,
+    )
+    from .exceptions import (
+        CompactError,
+        ConfigError,
+        EstimatorError,
+        FormatError,
+        InsufficientBudget,
+        NotFound,
+        RedactorError,
+        SessionBusy,
+        StorageError,
+        SummaryError,
+    )
+    from .exporters import CallbackExporter, ConsoleExporter, Exporter, OtlpExporter
+    from .manager import CompactManager, LiveSession, Prepared
+    from .message import Message, Role
+    from .policy import CompactPolicy
+    from .receipt import Decision, Hit, Memory, Receipt
+    from .summarizer import MessagesToSummarize, Summarizer
+    from .wire import Account, Codec, Violation, account, validate
 
 #: The version of the package.
 __version__: str = _native.VERSION
+
+#: The module that each name is imported from, when it is first used: most programs need few of them.
+_HOMES = {
+    "adapters": (
+        "FileStorage",
+        "MemoryStorage",
+        "NativeStorage",
+        "ObjectStorage",
+        "S3Storage",
+        "SqlStorage",
+        "StorageAdapter",
+        "check_storage",
+    ),
+    "config": ("CompactConfig",),
+    "estimators": (
+        "HeuristicEstimator",
+        "NativeEstimator",
+        "NoopEstimator",
+        "TiktokenEstimator",
+        "TokenEstimator",
+    ),
+    "exceptions": (
+        "CompactError",
+        "ConfigError",
+        "EstimatorError",
+        "FormatError",
+        "InsufficientBudget",
+        "NotFound",
+        "RedactorError",
+        "SessionBusy",
+        "StorageError",
+        "SummaryError",
+    ),
+    "exporters": ("CallbackExporter", "ConsoleExporter", "Exporter", "OtlpExporter",),
+    "manager": ("CompactManager", "LiveSession", "Prepared",),
+    "message": ("Message", "Role",),
+    "policy": ("CompactPolicy",),
+    "receipt": ("Decision", "Hit", "Memory", "Receipt",),
+    "summarizer": ("MessagesToSummarize", "Summarizer",),
+    "wire": (
+        "Account",
+        "Codec",
+        "Violation",
+        "account",
+        "validate",
+    ),
+}
 
 __all__ = [
     "Account",
@@ -69,6 +119,7 @@ __all__ = [
     "HeuristicEstimator",
     "Hit",
     "InsufficientBudget",
+    "LiveSession",
     "Memory",
     "MemoryStorage",
     "Message",
@@ -97,3 +148,22 @@ __all__ = [
     "check_storage",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Imports what is asked for."""
+    from importlib import import_module
+
+    if name in _HOMES:
+        found: object = import_module(f".{name}", __name__)
+    else:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

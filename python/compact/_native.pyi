@@ -24,7 +24,7 @@ __all__ = [
 
 VERSION: str
 
-_Answer = tuple[list[int | str], str | None, str, str | None, str]
+_Answer = tuple[list[int | str] | None, str | None, str, str | None, str, int]
 
 @final
 class CarriedTask:
@@ -55,6 +55,7 @@ class Engine:
     def preflight(
         self, session_id: str | None, format: str | None, head: str, list: str, items: Sequence[str]
     ) -> _Answer: ...
+    def append(self, session_id: str, mark: int, items: Sequence[str]) -> _Answer | None: ...
     def manual_compact(
         self,
         session_id: str | None,

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _native, wire
 from .adapters.custom import ObjectStorage, StorageAdapter
@@ -31,7 +30,10 @@ from .receipt import Decision, Hit, Memory, Receipt
 from .summarizer import summarizer_callback
 from .wire import Codec, EncodedMessages
 
-__all__ = ["CompactManager", "Prepared"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CompactManager", "LiveSession", "Prepared"]
 
 #: Engines inherited from a parent process. They are kept alive so that a child never closes its files.
 _PARENT_ENGINES: list[Any] = []
@@ -50,6 +52,64 @@ class Prepared:
     system: Any = field(default=None, repr=False)
     #: The session's name: the one that was given, or the one that the engine gave it.
     session_id: str = ""
+
+
+class LiveSession:
+    """A conversation to which messages are added: pass what is new, and get what to send.
+
+    Messages that were added must not be changed afterwards; to rewrite a history, pass the whole of it to
+    :meth:`CompactManager.preflight`. Use it from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        session_id: str,
+        messages: Iterable[Any] = (),
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+    ) -> None:
+        self.manager = manager
+        self.session_id = session_id
+        self._codec = codec
+        self._beside = {"system": system, "tools": tools}
+        self._messages = list(messages)
+        self._encoded: EncodedMessages | None = None
+
+    def __repr__(self) -> str:
+        return f"<LiveSession {self.session_id!r} of {len(self._messages)} messages>"
+
+    @property
+    def messages(self) -> list[Any]:
+        """Everything that was said, as it was passed."""
+        return list(self._messages)
+
+    def append(self, *messages: Any) -> list[Any]:
+        """Adds messages, and returns what to send now. Raises what :meth:`CompactManager.preflight` raises;
+        the messages are then part of the conversation all the same."""
+        return self.prepare(*messages).messages
+
+    async def aappend(self, *messages: Any) -> list[Any]:
+        """Runs :meth:`append` in a thread, without blocking the event loop."""
+        sent: list[Any] = await _run_in_thread(partial(self.append, *messages))
+        return sent
+
+    def prepare(self, *messages: Any) -> Prepared:
+        """Does what :meth:`append` does, and returns the decision and the receipt as well."""
+        codec = self._codec or self.manager._codec
+        known, self._encoded = self._encoded, None
+        encoded = None if known is None else wire.extend_encoded(known, messages, codec)
+        self._messages.extend(messages)
+        if encoded is None or known is None or encoded.format != known.format:
+            encoded = self.manager._encode(
+                self.session_id, self._messages, self._codec, **self._beside
+            )
+        else:
+            self.manager._keep_encoded(self.session_id, encoded)
+        prepared, self._encoded = self.manager._answer(self.session_id, encoded, codec, None)
+        return prepared
 
 
 class CompactManager:
@@ -140,14 +200,38 @@ class CompactManager:
         if note is not None and not isinstance(note, str):
             raise TypeError(f"note must be a text, found {type(note).__name__}")
         encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
-        arguments = (session_id, *encoded.arguments())
+        return self._answer(session_id, encoded, codec or self._codec, note)[0]
+
+    def session(
+        self,
+        session_id: str,
+        messages: Iterable[Any] = (),
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+    ) -> LiveSession:
+        """Returns a conversation to which messages are added, so that none is passed twice.
+
+        ``messages`` is what was said before; nothing is counted or compacted before the first
+        :meth:`LiveSession.append`.
+        """
+        return LiveSession(self, session_id, messages, system=system, tools=tools, codec=codec)
+
+    def _answer(
+        self, session_id: str | None, encoded: EncodedMessages, codec: Codec, note: str | None
+    ) -> tuple[Prepared, EncodedMessages]:
+        """Answers a call, and returns the conversation as the engine knows it now."""
         engine = self._engine()
         with self._running_call(encoded):
-            if note is None:
-                turn = engine.preflight(*arguments)
-            else:
-                turn = engine.manual_compact(*arguments, note)
-        return self._to_prepared(encoded, codec or self._codec, turn)
+            turn = None
+            if session_id is not None and note is None and encoded.grown_from is not None:
+                turn = engine.append(session_id, encoded.grown_from, encoded.texts[encoded.known :])
+            if turn is None and note is None:
+                turn = engine.preflight(session_id, *encoded.arguments())
+            elif turn is None:
+                turn = engine.manual_compact(session_id, *encoded.arguments(), note)
+        return self._to_prepared(encoded, codec, turn), replace(encoded, mark=turn[-1])
 
     def overflowed(
         self,
@@ -449,9 +533,12 @@ class CompactManager:
                 self._running[thread] = outer
 
     def _to_prepared(self, encoded: EncodedMessages, codec: Codec, turn: Any) -> Prepared:
-        items, beside, decision, receipt, session_id = turn
-        self._keep_encoded(session_id, encoded)
-        messages = self._load_messages(session_id, encoded, codec, items)
+        items, beside, decision, receipt, session_id, mark = turn
+        self._keep_encoded(session_id, replace(encoded, mark=mark))
+        if items is None:
+            messages = self._unchanged_messages(encoded, codec)
+        else:
+            messages = self._load_messages(session_id, encoded, codec, items)
         changed = json.loads(beside) if beside else {}
         prepared = Prepared(
             messages=messages,
@@ -461,8 +548,13 @@ class CompactManager:
             session_id=session_id,
         )
         if prepared.receipt is not None:
-            self._store_summary(session_id, items, prepared.receipt)
+            self._store_summary(session_id, items or (), prepared.receipt)
         return prepared
+
+    def _unchanged_messages(self, encoded: EncodedMessages, codec: Codec) -> list[Any]:
+        if encoded.is_flagged:
+            return [codec.bare(item) for item in encoded.items]
+        return list(encoded.items)
 
     def _load_messages(
         self, session_id: str, encoded: EncodedMessages, codec: Codec, items: Sequence[int | str]

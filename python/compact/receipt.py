@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -86,6 +85,8 @@ class Receipt(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         """Returns a small card for notebooks: tokens before and after, retention, and a bar."""
+        import html
+
         share = 100 * self.tokens_after / max(self.tokens_before, 1)
         session = html.escape(str(self.get("session_id", "")))
         bar = (

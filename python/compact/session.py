@@ -16,11 +16,12 @@ from weakref import WeakValueDictionary
 
 from .events import logger
 from .exceptions import CompactError
-from .manager import CompactManager
+from .manager import CompactManager, Prepared
 from .wire import Codec, read_flags
 
 if TYPE_CHECKING:
     from agents.memory import OpenAIResponsesCompactionArgs, Session, SessionSettings
+    from agents.run_config import CallModelData
 
 __all__ = ["RESPONSES", "CompactSession"]
 
@@ -93,6 +94,9 @@ class CompactSession:
     ``underlying`` stores the items; without one they are kept in memory. Items that are added through this
     class while a compaction runs are kept, in order. If the record cannot be written, it is restored at once
     or at the next call. A record that was popped or cleared meanwhile is left alone.
+
+    The SDK reads a session when a run begins and not between its model calls. A run of many tool calls may
+    outgrow the window by itself; pass :attr:`input_filter` to it, which the SDK asks before every call.
     """
 
     session_settings: SessionSettings | None = None
@@ -108,6 +112,13 @@ class CompactSession:
             self._locks = _LOCKS.setdefault(session_id, _SessionLocks())
         #: The record before and after a replacement that failed halfway, until it is restored.
         self._unfinished: tuple[list[Any], list[Any]] | None = None
+
+    @property
+    def input_filter(self) -> Callable[[CallModelData[Any]], Any]:
+        """Keeps every model call of a run inside the window: ``RunConfig(call_model_input_filter=…)``."""
+        from .integrations.agents import compact_filter
+
+        return compact_filter(self.manager, self.session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Returns the items, or the last ``limit`` of them."""
@@ -157,8 +168,20 @@ class CompactSession:
             except CompactError as error:
                 logger.warning("session %s is left unchanged: %s", self.session_id, error)
                 return
+            self._warn_of_long_run(prepared)
             if prepared.receipt is not None:
                 await self._run_exclusive(lambda: self._replace_items(items, prepared.messages))
+
+    def _warn_of_long_run(self, prepared: Prepared) -> None:
+        decision = prepared.decision
+        if decision.tokens > decision.window:
+            logger.warning(
+                "session %s grew to %s tokens within one run, beyond the window of %s: "
+                "pass RunConfig(call_model_input_filter=session.input_filter) to such runs",
+                self.session_id,
+                decision.tokens,
+                decision.window,
+            )
 
     async def _replace_items(self, before: list[Any], after: list[Any]) -> None:
         """Replaces what the view was made from by the view; items that came since stay behind it."""

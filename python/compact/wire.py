@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _native
@@ -195,10 +195,22 @@ class EncodedMessages:
     head: str
     list_key: str
     system_key: str
+    #: Whether a message may have members that only Compact reads.
+    is_flagged: bool = True
+    #: How many of the first messages are those that were encoded before, all of them or none.
+    known: int = 0
+    #: The engine's name for the conversation, once it has answered.
+    mark: int | None = None
+    #: Its name for the conversation to which this only adds messages.
+    grown_from: int | None = None
 
     def arguments(self) -> tuple[str, str, str, list[str]]:
         """Returns the arguments that describe the conversation to the engine."""
         return (self.format, self.head, self.list_key, self.texts)
+
+    def form(self) -> tuple[str, str, str]:
+        """Returns everything about the conversation but its messages."""
+        return (self.format, self.head, self.list_key)
 
 
 def encode_messages(
@@ -220,13 +232,38 @@ def encode_messages(
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of messages, found {type(messages).__name__}")
     items = list(messages)
-    fingerprints, texts = _encode_items(items, codec, before)
-    format = codec.format or _detect_format(texts)
+    encoded = _encode_items(items, codec, before)
+    format = codec.format or _detect_format(encoded.texts, encoded.known, before)
     list_key, system_key = _MEMBERS.get(format, ("", ""))
     beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
     members = {key: value for key, value in beside.items() if value}
     head = _encode_head(members) if members and list_key else ""
-    return EncodedMessages(items, fingerprints, texts, format, head, list_key, system_key)
+    encoded = replace(encoded, format=format, head=head, list_key=list_key, system_key=system_key)
+    if before and encoded.known and encoded.form() == before.form():
+        encoded.grown_from = before.mark
+    return encoded
+
+
+def extend_encoded(encoded: EncodedMessages, items: Sequence[Any], codec: Codec) -> EncodedMessages:
+    """Adds messages to an encoded conversation whose earlier messages have not changed since.
+
+    Raises ``FormatError`` with the index among ``items`` of a message that cannot be read.
+    """
+    new = _encode_items(list(items), codec, None)
+    known, texts = len(encoded.texts), encoded.texts + new.texts
+    format = codec.format or _detect_format(texts, known, encoded)
+    is_same = format == encoded.format
+    return replace(
+        encoded,
+        items=encoded.items + new.items,
+        fingerprints=encoded.fingerprints + new.fingerprints,
+        texts=texts,
+        format=format,
+        is_flagged=encoded.is_flagged or new.is_flagged,
+        known=known,
+        mark=None,
+        grown_from=encoded.mark if is_same else None,
+    )
 
 
 def encode_transcript(transcript: str) -> EncodedMessages:
@@ -264,14 +301,13 @@ def _try_dump(message: Any, codec: Codec) -> Any:
         return None  # _encode_items raises for it.
 
 
-def _encode_items(
-    items: Sequence[Any], codec: Codec, before: EncodedMessages | None
-) -> tuple[list[bytes | None], list[str]]:
+def _encode_items(items: list[Any], codec: Codec, before: EncodedMessages | None) -> EncodedMessages:
     """Encodes each message and takes its fingerprint; a ``FormatError`` names the index."""
     known = before.fingerprints if before else []
-    fingerprints: list[bytes | None] = []
-    texts: list[str] = []
-    for place, item in enumerate(items):
+    same = _count_known(items, codec, known)
+    fingerprints = known[:same]
+    texts = before.texts[:same] if before else []
+    for place, item in enumerate(items[same:], same):
         try:
             data = codec.dump(item)
             # Taken first: what another thread changes meanwhile is then encoded again next time.
@@ -284,7 +320,29 @@ def _encode_items(
                 f"messages[{place}] cannot be read: {error}; "
                 "pass the provider's dict, a Message or an SDK object"
             ) from error
-    return fingerprints, texts
+    same = same if same == len(known) else 0
+    is_flagged = bool(same and before and before.is_flagged) or _are_flagged(items[same:])
+    return EncodedMessages(items, fingerprints, texts, "", "", "", "", is_flagged, same)
+
+
+def _count_known(items: list[Any], codec: Codec, known: list[bytes | None]) -> int:
+    """Counts the messages at the beginning that are what they were."""
+    dump = codec.dump
+    take_fingerprint = marshal.dumps
+    count = 0
+    try:
+        for item, form in zip(items, known, strict=False):
+            if take_fingerprint(dump(item), 2) != form:
+                break
+            count += 1
+    except Exception:  # _encode_items raises for it, or compares it in another way.
+        pass
+    return count
+
+
+def _are_flagged(items: Sequence[Any]) -> bool:
+    """Returns whether messages may have members that only Compact reads."""
+    return any(type(item) is not dict or "meta" in item or "protected" in item for item in items)
 
 
 def _encode_item(data: Any, item: Any) -> str:
@@ -314,8 +372,13 @@ def _encode_head(members: Mapping[str, Any]) -> str:
         raise FormatError(f"system or tools cannot be read: {error}") from error
 
 
-def _detect_format(texts: Sequence[str]) -> str:
+def _detect_format(texts: Sequence[str], known: int, before: EncodedMessages | None) -> str:
+    """Detects the format; of messages whose beginning was seen before, the new ones decide whether it is another."""
     try:
+        if before and known:
+            new = _native.detect_format("[" + ",".join([texts[0], *texts[known:]]) + "]")
+            if new in (before.format, "messages"):
+                return before.format
         return _native.detect_format("[" + ",".join(texts) + "]")
     except FormatError as error:
         raise FormatError(

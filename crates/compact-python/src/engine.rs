@@ -18,9 +18,10 @@ use pyo3::types::{PyBytes, PyList};
 use serde_json::{Value, json};
 
 use crate::callback::CallbackErrors;
-use crate::exchange::{ClientHistory, SentItem, SentMessages};
+use crate::exchange::{ClientHistory, SentItem, SentMessages, ToldMessages};
 use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
 use crate::function::{format_named, parse_config, source_named};
+use crate::indexer::Indexer;
 use crate::manager::{EngineParts, OriginalStorage, PythonCallbacks, build_parts};
 use crate::runtime::block_on;
 use crate::session::{HeldSession, SessionSlot};
@@ -33,17 +34,19 @@ pub(crate) struct Engine {
     manager: Arc<Manager>,
     faults: Arc<CallbackErrors>,
     keeping: OriginalStorage,
+    indexer: Option<Indexer>,
     sessions: SessionTable<SessionSlot>,
 }
 
-/// The answer to a call as Python gets it: messages, changed members beside them, the decision and the
-/// receipt as JSON, and the session's name.
+/// The answer to a call as Python gets it: messages (`None` for all that were passed), changed members beside
+/// them, the decision and the receipt as JSON, the session's name, and the mark of the history.
 type PythonAnswer<'py> = (
-    Bound<'py, PyList>,
+    Option<Bound<'py, PyList>>,
     Option<String>,
     String,
     Option<String>,
     String,
+    u64,
 );
 
 /// The answer to a call before it is converted to Python values.
@@ -52,6 +55,7 @@ struct CallAnswer {
     decision: String,
     receipt: Option<String>,
     session_id: String,
+    mark: u64,
 }
 
 /// What a caller wants done with a history before the next request.
@@ -95,12 +99,14 @@ impl Engine {
             manager,
             faults,
             keeping,
+            indexer,
         } = parts;
         Ok(Engine {
             compact,
             manager,
             faults,
             keeping,
+            indexer,
             sessions: SessionTable::new(TableLimits {
                 sessions: max_sessions,
                 weight: u64::MAX,
@@ -124,6 +130,21 @@ impl Engine {
             self.answer_history(session_id, &history, EngineCall::Preflight)
         })?;
         to_python_answer(py, answer)
+    }
+
+    /// Adds messages to the history that a session was passed last, which `mark` names, and returns what to send
+    /// now; `None` if it was passed another one since, or if the longer history must be passed as a whole.
+    fn append<'py>(
+        &self,
+        py: Python<'py>,
+        session_id: &str,
+        mark: u64,
+        items: Vec<PyBackedStr>,
+    ) -> PyResult<Option<PythonAnswer<'py>>> {
+        let answer = self.run_detached(py, || self.answer_appended(session_id, mark, &items))?;
+        answer
+            .map(|answer| to_python_answer(py, answer))
+            .transpose()
     }
 
     /// Compacts whatever the pressure, and returns what to send.
@@ -556,9 +577,68 @@ impl Engine {
         parsed: ParsedTranscript,
         call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
+        // After an error it is not known which history the session has.
+        held.take_told();
         let live = held.get_or_create(&self.compact, session_id);
         let prompt = run_blocking(call.run_on(live, parsed))?;
-        build_answer(history, session_id, prompt)
+        self.build_answer(held, session_id, prompt, history.told())
+    }
+
+    fn answer_appended(
+        &self,
+        session_id: &str,
+        mark: u64,
+        items: &[PyBackedStr],
+    ) -> PyResult<Option<CallAnswer>> {
+        let Some(slot) = self.sessions.find(session_id) else {
+            return Ok(None);
+        };
+        let mut held = slot.hold()?;
+        let told = held.take_told().filter(|told| told.mark == mark);
+        let (Some(mut told), Some(live)) = (told, held.existing_session()) else {
+            return Ok(None);
+        };
+        let texts: Vec<&str> = items.iter().map(|item| &**item).collect();
+        let Some(prompt) = run_blocking(live.append(&texts))? else {
+            return Ok(None);
+        };
+        told.rename();
+        self.build_answer(&mut held, session_id, Some(prompt), told)
+            .map(Some)
+    }
+
+    /// Builds the answer to a call; `told` is what the session was passed in it.
+    fn build_answer(
+        &self,
+        held: &mut HeldSession<'_>,
+        session_id: &str,
+        prompt: Option<Prompt>,
+        mut told: ToldMessages,
+    ) -> PyResult<CallAnswer> {
+        let session_id = session_id.to_owned();
+        let mark = told.mark;
+        let Some(prompt) = prompt else {
+            return Ok(CallAnswer {
+                sent: SentMessages::default(),
+                decision: "null".to_owned(),
+                receipt: None,
+                session_id,
+                mark,
+            });
+        };
+        if let Some(indexer) = self.indexer.as_ref().filter(|_| prompt.receipt().is_some()) {
+            indexer.start();
+        }
+        let state = held.existing_session().and_then(|live| live.state());
+        let sent = told.sent_messages(&prompt, state.and_then(|state| state.document()))?;
+        held.note_told(told);
+        Ok(CallAnswer {
+            sent,
+            decision: json!(prompt.decision()).to_string(),
+            receipt: prompt.receipt().map(|receipt| json!(receipt).to_string()),
+            session_id,
+            mark,
+        })
     }
 
     /// Returns the manager with the settings that a receipt was made with.
@@ -621,28 +701,6 @@ fn client_history(
     })
 }
 
-fn build_answer(
-    history: &ClientHistory,
-    session_id: &str,
-    prompt: Option<Prompt>,
-) -> PyResult<CallAnswer> {
-    let session_id = session_id.to_owned();
-    let Some(prompt) = prompt else {
-        return Ok(CallAnswer {
-            sent: SentMessages::default(),
-            decision: "null".to_owned(),
-            receipt: None,
-            session_id,
-        });
-    };
-    Ok(CallAnswer {
-        sent: history.sent_messages(&prompt)?,
-        decision: json!(prompt.decision()).to_string(),
-        receipt: prompt.receipt().map(|receipt| json!(receipt).to_string()),
-        session_id,
-    })
-}
-
 /// Returns the chain of every beginning of a history.
 fn history_beginnings(conversation: &Conversation) -> Vec<Chain> {
     let hashes = EntryHash::from_entries(&conversation.entries);
@@ -650,20 +708,26 @@ fn history_beginnings(conversation: &Conversation) -> Vec<Chain> {
 }
 
 fn to_python_answer(py: Python<'_>, answer: CallAnswer) -> PyResult<PythonAnswer<'_>> {
-    let items = PyList::empty(py);
-    for item in answer.sent.items {
-        match item {
-            SentItem::Same(index) => items.append(index)?,
-            SentItem::Other(json) => items.append(json)?,
-        }
-    }
+    let items = answer.sent.items.map(|items| list_items(py, items));
     Ok((
-        items,
+        items.transpose()?,
         answer.sent.beside,
         answer.decision,
         answer.receipt,
         answer.session_id,
+        answer.mark,
     ))
+}
+
+fn list_items(py: Python<'_>, items: Vec<SentItem>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for item in items {
+        match item {
+            SentItem::Same(index) => list.append(index)?,
+            SentItem::Other(json) => list.append(json)?,
+        }
+    }
+    Ok(list)
 }
 
 /// Redacts the texts of a JSON document.

@@ -4,10 +4,12 @@
 //! A message that a view keeps is copied from it byte for byte, which is how its index is found again.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use compact::Prompt;
-use compact::format::{self, Format, FormatError, ParsedTranscript, TranscriptScope};
+use compact::format::{self, Document, Format, FormatError, ParsedTranscript, TranscriptScope};
 use compact::message::{EntryHash, is_nameable, naming_hashes};
 use pyo3::PyErr;
 use pyo3::pybacked::PyBackedStr;
@@ -39,7 +41,8 @@ pub(crate) enum SentItem {
 /// A view as the client's messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SentMessages {
-    pub(crate) items: Vec<SentItem>,
+    /// The messages; `None` for all that were passed.
+    pub(crate) items: Option<Vec<SentItem>>,
     /// Members beside the list that are new or changed, as a JSON object.
     pub(crate) beside: Option<String>,
 }
@@ -108,28 +111,66 @@ impl ClientHistory {
         }
     }
 
-    /// Converts a prompt to the messages to send.
-    pub(crate) fn sent_messages(&self, prompt: &Prompt) -> Result<SentMessages, PyErr> {
-        if prompt.is_unchanged() {
-            return Ok(self.all_unchanged());
+    /// Returns what is kept of the history once it was answered.
+    pub(crate) fn told(&self) -> ToldMessages {
+        ToldMessages {
+            mark: NEXT_MARK.fetch_add(1, Ordering::Relaxed),
+            head: self.head.clone(),
+            list: self.list.clone(),
+            places: MessagePlaces::default(),
         }
-        self.read_emitted(prompt.emitted())
+    }
+}
+
+/// What is known of the history that a client passed last: enough to tell a view by its messages.
+#[derive(Debug)]
+pub(crate) struct ToldMessages {
+    /// Names the history among all that this process was passed.
+    pub(crate) mark: u64,
+    head: String,
+    list: String,
+    places: MessagePlaces,
+}
+
+/// Where each message of a list stands, by the hash of its bytes.
+#[derive(Debug, Default)]
+struct MessagePlaces {
+    /// The messages that were looked at.
+    known: usize,
+    by_hash: HashMap<u64, Vec<usize>>,
+}
+
+static NEXT_MARK: AtomicU64 = AtomicU64::new(1);
+
+impl ToldMessages {
+    /// Gives the history another name, since it grew.
+    pub(crate) fn rename(&mut self) {
+        self.mark = NEXT_MARK.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Converts a prompt to the messages to send; `document` is what the client passed.
+    pub(crate) fn sent_messages(
+        &mut self,
+        prompt: &Prompt,
+        document: Option<&Document>,
+    ) -> Result<SentMessages, PyErr> {
+        if prompt.is_unchanged() {
+            return Ok(SentMessages::default());
+        }
+        self.read_emitted(prompt.emitted(), document)
             .map_err(|error| error_with_causes(ErrorClass::Format, &error))
     }
 
-    fn all_unchanged(&self) -> SentMessages {
-        SentMessages {
-            items: (0..self.items.len()).map(SentItem::Same).collect(),
-            beside: None,
-        }
-    }
-
-    fn read_emitted(&self, emitted: &[u8]) -> Result<SentMessages, serde_json::Error> {
+    fn read_emitted(
+        &mut self,
+        emitted: &[u8],
+        document: Option<&Document>,
+    ) -> Result<SentMessages, serde_json::Error> {
+        let message = |at: usize| document.and_then(|document| document.message_bytes(at));
         if self.head.is_empty() {
             let list: Vec<&RawValue> = serde_json::from_slice(emitted)?;
-            let items = self.match_items(&list);
             return Ok(SentMessages {
-                items,
+                items: Some(self.places.match_items(&list, message)),
                 beside: None,
             });
         }
@@ -137,8 +178,9 @@ impl ClientHistory {
         let list = members
             .remove(self.list.as_str())
             .map_or("[]", RawValue::get);
+        let list: Vec<&RawValue> = serde_json::from_str(list)?;
         Ok(SentMessages {
-            items: self.match_items(&serde_json::from_str::<Vec<&RawValue>>(list)?),
+            items: Some(self.places.match_items(&list, message)),
             beside: self.changed_members(members)?,
         })
     }
@@ -157,17 +199,35 @@ impl ClientHistory {
         }
         serde_json::to_string(&members).map(Some)
     }
+}
 
+impl MessagePlaces {
     /// Finds the index of each message that was passed; equal messages are matched in order.
-    fn match_items(&self, list: &[&RawValue]) -> Vec<SentItem> {
-        let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
-        for (index, item) in self.items.iter().enumerate() {
-            places.entry(&**item).or_default().push_back(index);
+    fn match_items<'d>(
+        &mut self,
+        list: &[&RawValue],
+        message: impl Fn(usize) -> Option<&'d [u8]>,
+    ) -> Vec<SentItem> {
+        while let Some(bytes) = message(self.known) {
+            let places = self.by_hash.entry(hash_bytes(bytes)).or_default();
+            places.push(self.known);
+            self.known += 1;
         }
+        let mut taken: HashSet<usize> = HashSet::new();
         let find = |raw: &&RawValue| {
-            let place = places.get_mut(raw.get()).and_then(VecDeque::pop_front);
+            let wanted = raw.get().as_bytes();
+            let mut places = self.by_hash.get(&hash_bytes(wanted)).into_iter().flatten();
+            let is_it = |at: &&usize| !taken.contains(*at) && message(**at) == Some(wanted);
+            let place = places.find(is_it).copied();
+            taken.extend(place);
             place.map_or_else(|| SentItem::Other(raw.get().to_owned()), SentItem::Same)
         };
         list.iter().map(find).collect()
     }
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }

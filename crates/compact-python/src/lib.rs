@@ -11,6 +11,7 @@ mod exchange;
 mod failure;
 mod function;
 mod hook_store;
+mod indexer;
 mod lookup;
 mod manager;
 mod objects;

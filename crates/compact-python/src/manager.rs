@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use compact::config::{Config, ExporterKind, StorageAdapter, StorageConfig};
+use compact::config::{Config, ExporterKind, IndexingMoment, StorageAdapter, StorageConfig};
 use compact::manager::Manager;
 use compact::store::{MemoryCatalog, ObjectArchive, ObjectCatalog};
 use compact::{Compact, CompactBuilder};
@@ -13,6 +13,7 @@ use crate::callback::{
     PythonSummarizer,
 };
 use crate::failure::from_error;
+use crate::indexer::Indexer;
 use crate::objects::PythonObjects;
 
 /// The functions and objects that Python passes to an engine.
@@ -32,6 +33,8 @@ pub(crate) struct EngineParts {
     pub(crate) manager: Arc<Manager>,
     pub(crate) faults: Arc<CallbackErrors>,
     pub(crate) keeping: OriginalStorage,
+    /// What adds to the recall index; nothing where that would call Python.
+    pub(crate) indexer: Option<Indexer>,
 }
 
 /// Where originals are kept.
@@ -65,6 +68,9 @@ pub(crate) fn build_parts(
     callbacks: PythonCallbacks,
 ) -> Result<EngineParts, PyErr> {
     let keeping = OriginalStorage::from_storage(&config.storage, callbacks.objects.as_ref());
+    let indexes = keeping == OriginalStorage::Stores
+        && callbacks.redact.is_none()
+        && config.storage.indexing == IndexingMoment::Background;
     // Python's own queue delivers events to the exporters.
     config.telemetry.exporter = ExporterKind::None;
     let faults = Arc::new(CallbackErrors::default());
@@ -78,6 +84,7 @@ pub(crate) fn build_parts(
     let compact = compact.map_err(|error| from_error(&error))?;
     let manager = compact.manager().map_err(|error| from_error(&error))?;
     Ok(EngineParts {
+        indexer: indexes.then(|| Indexer::new(compact.clone())),
         compact,
         manager,
         faults,

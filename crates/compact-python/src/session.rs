@@ -7,19 +7,27 @@ use compact::message::Chain;
 use compact::{Compact, Session};
 use pyo3::PyErr;
 
+use crate::exchange::ToldMessages;
 use crate::failure::{ErrorClass, error_with_message};
 
 /// A session, and who holds it.
 #[derive(Default)]
 pub(crate) struct SessionSlot {
-    live: Mutex<Option<Session>>,
+    live: Mutex<SlotContent>,
     holder: Mutex<Option<ThreadId>>,
+}
+
+#[derive(Default)]
+struct SlotContent {
+    session: Option<Session>,
+    /// The history that it was passed last; `None` where a call failed since.
+    told: Option<ToldMessages>,
 }
 
 /// A session that this thread holds.
 pub(crate) struct HeldSession<'a> {
     slot: &'a SessionSlot,
-    live: MutexGuard<'a, Option<Session>>,
+    live: MutexGuard<'a, SlotContent>,
 }
 
 impl SessionSlot {
@@ -47,12 +55,24 @@ impl SessionSlot {
 impl HeldSession<'_> {
     /// Returns the session, creating it if needed.
     pub(crate) fn get_or_create(&mut self, compact: &Compact, name: &str) -> &mut Session {
-        self.live.get_or_insert_with(|| compact.session(name))
+        self.live
+            .session
+            .get_or_insert_with(|| compact.session(name))
+    }
+
+    /// Takes what is known of the history that was passed last.
+    pub(crate) fn take_told(&mut self) -> Option<ToldMessages> {
+        self.live.told.take()
+    }
+
+    /// Notes the history that was passed last.
+    pub(crate) fn note_told(&mut self, told: ToldMessages) {
+        self.live.told = Some(told);
     }
 
     /// Returns whether a history with these beginnings continues the session.
     pub(crate) fn is_continued_by(&self, beginnings: &[Chain]) -> bool {
-        let state = self.live.as_ref().and_then(Session::state);
+        let state = self.live.session.as_ref().and_then(Session::state);
         let chains = state.map(|state| state.continuation_chains());
         let chains = chains.unwrap_or_default();
         chains.is_empty() || chains.iter().any(|chain| beginnings.contains(chain))
@@ -60,7 +80,7 @@ impl HeldSession<'_> {
 
     /// Returns the session, if it was created.
     pub(crate) fn existing_session(&mut self) -> Option<&mut Session> {
-        self.live.as_mut()
+        self.live.session.as_mut()
     }
 }
 

@@ -7,7 +7,6 @@ as with the engine's own stores. One object may implement both. ``check_storage`
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -71,6 +70,8 @@ def check_storage(storage: ObjectStorage) -> None:
 
     It leaves a few small objects below ``check/``, unless the storage has a ``remove`` method.
     """
+    import uuid  # takes longer to import than the rest of this module
+
     folder = f"check/{uuid.uuid4().hex}/"
     samples = {f"{folder}{n:02}-a_b.bin": data for n, data in enumerate(_SAMPLES)}
     found: object
