@@ -140,12 +140,14 @@ fn is_certain(before: &[Entry], reading: &TranscriptReading) -> bool {
     let continues_group = drafts
         .first()
         .is_some_and(|draft| draft.meta.group.is_some());
-    !(follows_group && continues_group)
-        && reading.problems.is_empty()
-        && !before.iter().any(is_unnamed_answer)
-        && !drafts
+    let splits_group = follows_group && continues_group;
+    let has_unnamed = before.iter().any(is_unnamed_answer)
+        || drafts
             .iter()
-            .any(|draft| is_unnamed(draft.role, &draft.blocks))
+            .any(|draft| is_unnamed(draft.role, &draft.blocks));
+    reading.problems.is_empty()
+        && !splits_group
+        && !has_unnamed
         && answers_open_calls(before, drafts)
 }
 
