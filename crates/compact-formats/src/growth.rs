@@ -47,7 +47,7 @@ impl Document {
         flag::note_flags(addition.bytes.as_bytes(), &mut reading);
         let last = conversation.entries.last();
         special_text::note_speakers_after(last.map(|entry| entry.role), &mut reading.drafts);
-        let is_plain = !self.says_what_is_stored() || !names_reasoning(&reading.drafts);
+        let is_plain = !self.names_storage() || !names_reasoning(&reading.drafts);
         if !is_plain || !is_certain(&conversation.entries, &reading) {
             return None;
         }
@@ -60,7 +60,7 @@ impl Document {
     }
 
     /// Returns whether the body beside the list says if the provider keeps what was said.
-    fn says_what_is_stored(&self) -> bool {
+    fn names_storage(&self) -> bool {
         let SourceLayout::List { open, messages } = &self.layout else {
             return false;
         };

@@ -18,7 +18,7 @@ use pyo3::types::{PyBytes, PyList};
 use serde_json::{Value, json};
 
 use crate::callback::CallbackErrors;
-use crate::exchange::{ClientHistory, SentItem, SentMessages, ToldMessages};
+use crate::exchange::{ClientHistory, PassedHistory, SentItem, SentMessages};
 use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
 use crate::function::{format_named, parse_config, source_named};
 use crate::indexer::Indexer;
@@ -134,6 +134,7 @@ impl Engine {
 
     /// Adds messages to the history that a session was passed last, which `mark` names, and returns what to send
     /// now; `None` if it was passed another one since, or if the longer history must be passed as a whole.
+    #[expect(clippy::needless_pass_by_value, reason = "Python hands over a value")]
     fn append<'py>(
         &self,
         py: Python<'py>,
@@ -578,10 +579,10 @@ impl Engine {
         call: EngineCall<'_>,
     ) -> PyResult<CallAnswer> {
         // After an error it is not known which history the session has.
-        held.take_told();
+        held.take_passed();
         let live = held.get_or_create(&self.compact, session_id);
         let prompt = run_blocking(call.run_on(live, parsed))?;
-        self.build_answer(held, session_id, prompt, history.told())
+        self.build_answer(held, session_id, prompt, history.to_passed())
     }
 
     fn answer_appended(
@@ -594,29 +595,29 @@ impl Engine {
             return Ok(None);
         };
         let mut held = slot.hold()?;
-        let told = held.take_told().filter(|told| told.mark == mark);
-        let (Some(mut told), Some(live)) = (told, held.existing_session()) else {
+        let passed = held.take_passed().filter(|passed| passed.mark == mark);
+        let (Some(mut passed), Some(live)) = (passed, held.existing_session()) else {
             return Ok(None);
         };
         let texts: Vec<&str> = items.iter().map(|item| &**item).collect();
         let Some(prompt) = run_blocking(live.append(&texts))? else {
             return Ok(None);
         };
-        told.rename();
-        self.build_answer(&mut held, session_id, Some(prompt), told)
+        passed.rename();
+        self.build_answer(&mut held, session_id, Some(prompt), passed)
             .map(Some)
     }
 
-    /// Builds the answer to a call; `told` is what the session was passed in it.
+    /// Builds the answer to a call; `passed` is what the session was passed in it.
     fn build_answer(
         &self,
         held: &mut HeldSession<'_>,
         session_id: &str,
         prompt: Option<Prompt>,
-        mut told: ToldMessages,
+        mut passed: PassedHistory,
     ) -> PyResult<CallAnswer> {
         let session_id = session_id.to_owned();
-        let mark = told.mark;
+        let mark = passed.mark;
         let Some(prompt) = prompt else {
             return Ok(CallAnswer {
                 sent: SentMessages::default(),
@@ -630,8 +631,8 @@ impl Engine {
             indexer.start();
         }
         let state = held.existing_session().and_then(|live| live.state());
-        let sent = told.sent_messages(&prompt, state.and_then(|state| state.document()))?;
-        held.note_told(told);
+        let sent = passed.sent_messages(&prompt, state.and_then(|state| state.document()))?;
+        held.note_passed(passed);
         Ok(CallAnswer {
             sent,
             decision: json!(prompt.decision()).to_string(),

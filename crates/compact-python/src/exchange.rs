@@ -112,8 +112,8 @@ impl ClientHistory {
     }
 
     /// Returns what is kept of the history once it was answered.
-    pub(crate) fn told(&self) -> ToldMessages {
-        ToldMessages {
+    pub(crate) fn to_passed(&self) -> PassedHistory {
+        PassedHistory {
             mark: NEXT_MARK.fetch_add(1, Ordering::Relaxed),
             head: self.head.clone(),
             list: self.list.clone(),
@@ -124,7 +124,7 @@ impl ClientHistory {
 
 /// What is known of the history that a client passed last: enough to tell a view by its messages.
 #[derive(Debug)]
-pub(crate) struct ToldMessages {
+pub(crate) struct PassedHistory {
     /// Names the history among all that this process was passed.
     pub(crate) mark: u64,
     head: String,
@@ -142,7 +142,7 @@ struct MessagePlaces {
 
 static NEXT_MARK: AtomicU64 = AtomicU64::new(1);
 
-impl ToldMessages {
+impl PassedHistory {
     /// Gives the history another name, since it grew.
     pub(crate) fn rename(&mut self) {
         self.mark = NEXT_MARK.fetch_add(1, Ordering::Relaxed);

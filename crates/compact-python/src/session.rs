@@ -7,7 +7,7 @@ use compact::message::Chain;
 use compact::{Compact, Session};
 use pyo3::PyErr;
 
-use crate::exchange::ToldMessages;
+use crate::exchange::PassedHistory;
 use crate::failure::{ErrorClass, error_with_message};
 
 /// A session, and who holds it.
@@ -21,7 +21,7 @@ pub(crate) struct SessionSlot {
 struct SlotContent {
     session: Option<Session>,
     /// The history that it was passed last; `None` where a call failed since.
-    told: Option<ToldMessages>,
+    passed: Option<PassedHistory>,
 }
 
 /// A session that this thread holds.
@@ -61,13 +61,13 @@ impl HeldSession<'_> {
     }
 
     /// Takes what is known of the history that was passed last.
-    pub(crate) fn take_told(&mut self) -> Option<ToldMessages> {
-        self.live.told.take()
+    pub(crate) fn take_passed(&mut self) -> Option<PassedHistory> {
+        self.live.passed.take()
     }
 
     /// Notes the history that was passed last.
-    pub(crate) fn note_told(&mut self, told: ToldMessages) {
-        self.live.told = Some(told);
+    pub(crate) fn note_passed(&mut self, passed: PassedHistory) {
+        self.live.passed = Some(passed);
     }
 
     /// Returns whether a history with these beginnings continues the session.

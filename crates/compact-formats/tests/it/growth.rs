@@ -38,7 +38,7 @@ fn read(source: String, format: Format) -> ParsedTranscript {
 }
 
 /// Everything that a reader gets to know of a document.
-fn told(parsed: &ParsedTranscript) -> impl PartialEq + std::fmt::Debug + use<> {
+fn seen_of(parsed: &ParsedTranscript) -> impl PartialEq + std::fmt::Debug + use<> {
     let document = &parsed.document;
     let entries = 0..parsed.conversation.entries.len();
     let bytes = |found: Option<&[u8]>| found.map(<[u8]>::to_vec);
@@ -93,7 +93,7 @@ proptest! {
         ][..]),
     ) {
         if let Some((grown, whole)) = grow(format, &steps, first) {
-            prop_assert_eq!(told(&grown), told(&whole));
+            prop_assert_eq!(seen_of(&grown), seen_of(&whole));
         }
     }
 }

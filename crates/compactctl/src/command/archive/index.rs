@@ -28,10 +28,6 @@ pub(super) async fn run(app: &App) -> Result<CommandAnswer, Failure> {
 
 /// Starts a process that adds what the index lacks, unless one is at it: that one looks again when it is done.
 /// If none can be started, the next compaction or `recall` does the work.
-#[expect(
-    clippy::zombie_processes,
-    reason = "this process ends before that one, which is then nobody's to wait for"
-)]
 pub(crate) fn start_indexing(app: &App, global: &GlobalArgs) {
     let Some(this) = std::env::current_exe()
         .ok()
