@@ -48,8 +48,10 @@ pub(crate) enum CompactionKind {
     CodexRemote,
     /// A client of `/responses/compact`: the window to go on with.
     Endpoint,
-    /// opencode: a message.
+    /// opencode: a message. It sends its history as one text, with results cut short.
     OpenCode,
+    /// opencode before 1.18: a message. Its history stands before the question.
+    OpenCodeInPlace,
     /// Gemini CLI: text with the summary between tags.
     GeminiCli,
 }
@@ -198,8 +200,10 @@ impl CompactionKind {
             return;
         };
         match self {
-            // What asks is no message.
-            CompactionKind::CodexRemote | CompactionKind::Endpoint => return,
+            // What asks is no message, or all there is.
+            CompactionKind::CodexRemote | CompactionKind::Endpoint | CompactionKind::OpenCode => {
+                return;
+            }
             // It may stand behind the results of tools.
             CompactionKind::ClaudeCode => {
                 let asks = |block: &Block| {
@@ -223,10 +227,8 @@ const CLAUDE_OPENINGS: [&str; 2] = [
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
 ];
 const CODEX_WORDS: &str = "CONTEXT CHECKPOINT COMPACTION";
-const OPENCODE_WORDS: [&str; 2] = [
-    "Provide a detailed prompt for continuing our conversation above",
-    "Create a new anchored summary from the conversation history",
-];
+const OPENCODE_OPENING: &str = "Here is the conversation so far:\n\n<conversation>";
+const OPENCODE_WORDS: &str = "Provide a detailed prompt for continuing our conversation above";
 const GEMINI_WORDS: &str = "<state_snapshot>";
 
 fn compaction_kind(
@@ -259,8 +261,11 @@ fn compaction_kind(
     if provider == Provider::Anthropic && CLAUDE_OPENINGS.iter().any(opens_with) {
         return Some(CompactionKind::ClaudeCode);
     }
-    if OPENCODE_WORDS.iter().any(|words| ends_with(words)) {
+    if conversation.tools.is_none() && opens_with(&OPENCODE_OPENING) {
         return Some(CompactionKind::OpenCode);
+    }
+    if ends_with(OPENCODE_WORDS) {
+        return Some(CompactionKind::OpenCodeInPlace);
     }
     let instructs = |entry: &&Entry| entry.role.is_instruction();
     let is_gemini = provider == Provider::Gemini

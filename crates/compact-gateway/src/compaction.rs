@@ -16,10 +16,31 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::class::CompactionKind;
+use crate::header;
 use crate::refusal::{AnswerForm, json_answer};
 
 /// What opens the content of an item that is ours.
 const OWN_ITEM: &str = "compact1:";
+
+impl CompactionKind {
+    /// Returns what an agent looks for around a summary.
+    fn tags(self) -> (&'static str, &'static str) {
+        match self {
+            CompactionKind::ClaudeCode => ("<summary>\n", "\n</summary>"),
+            CompactionKind::GeminiCli => ("<state_snapshot>\n", "\n</state_snapshot>"),
+            _ => ("", ""),
+        }
+    }
+
+    /// Returns a summary without what stands around it.
+    pub(crate) fn unwrap_text(self, text: &str) -> &str {
+        let (before, after) = self.tags();
+        let inner = text
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after));
+        inner.unwrap_or(text)
+    }
+}
 
 /// A summary on its way to an agent.
 pub(crate) struct SummaryAnswer<'a> {
@@ -32,8 +53,16 @@ pub(crate) struct SummaryAnswer<'a> {
 }
 
 impl SummaryAnswer<'_> {
-    /// Writes the answer as the agent's provider would.
-    pub(crate) fn write(&self) -> Response {
+    /// Writes the answer as the agent's provider would, with the session that it is of.
+    pub(crate) fn write_for(&self, session: &str) -> Response {
+        let mut answer = self.write();
+        let headers = answer.headers_mut();
+        headers.insert(header::SESSION, header::own_value(session));
+        headers.insert(header::RECEIPT, header::own_value(self.receipt));
+        answer
+    }
+
+    fn write(&self) -> Response {
         if self.kind == CompactionKind::Endpoint {
             return json_answer(StatusCode::OK, &self.compacted_window());
         }
@@ -59,13 +88,8 @@ impl SummaryAnswer<'_> {
 
     /// The text as the agent looks for it.
     fn wrapped_text(&self) -> String {
-        match self.kind {
-            CompactionKind::ClaudeCode => format!("<summary>\n{}\n</summary>", self.text),
-            CompactionKind::GeminiCli => {
-                format!("<state_snapshot>\n{}\n</state_snapshot>", self.text)
-            }
-            _ => self.text.to_owned(),
-        }
+        let (before, after) = self.kind.tags();
+        format!("{before}{}{after}", self.text)
     }
 
     fn id(&self, prefix: &str) -> String {

@@ -6,9 +6,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use compact::format::usage::ReportedUsage;
 use compact::manager::new_session_name;
-use compact::message::{Chain, Conversation, EntryHash, frame};
+use compact::message::{Chain, Conversation, EntryHash, Role, frame};
 use compact::{Compact, Error, Session, SessionTable, TableLimits};
 use lru::LruCache;
 
@@ -37,6 +38,14 @@ pub(crate) struct LiveSession {
     notes: Mutex<SessionNotes>,
 }
 
+/// A summary that an agent was given before.
+pub(crate) struct GivenSummary {
+    pub(crate) session: String,
+    pub(crate) receipt: String,
+    /// As the agent has it, with what stands around it there.
+    pub(crate) text: String,
+}
+
 /// What is known of a session without waiting for it.
 #[derive(Default)]
 struct SessionNotes {
@@ -44,6 +53,8 @@ struct SessionNotes {
     first: Option<EntryHash>,
     /// What an upstream reported of the last request, until the session takes it.
     report: Option<Option<ReportedUsage>>,
+    /// The body of the last request with tools.
+    body: Option<Bytes>,
 }
 
 impl LiveSessions {
@@ -85,6 +96,13 @@ impl LiveSessions {
         }
     }
 
+    /// Returns a session in memory that a request names, with the last request of its agent's work.
+    pub(crate) fn find_last_request(&self, key: &SessionKey) -> Option<(Arc<LiveSession>, Bytes)> {
+        let live = self.table.find(key.name.as_deref()?)?;
+        let body = live.lock_notes().body.clone()?;
+        Some((live, body))
+    }
+
     /// Notes that an agent goes on from a summary of its session.
     pub(crate) fn note_answer(&self, key: &SessionKey, live: &LiveSession, receipt: &str) {
         let mut answered = self.lock_answered();
@@ -108,6 +126,26 @@ impl LiveSessions {
             .next();
         let (of, name) = found?;
         (of == scope).then_some(name)
+    }
+
+    /// Returns the session, the receipt and the text of a summary that was given, where the model of a
+    /// history said it last.
+    pub(crate) fn find_given_summary(
+        &self,
+        scope: &str,
+        conversation: &Conversation,
+    ) -> Option<GivenSummary> {
+        let last = conversation.entries.last()?;
+        if last.role != Role::Assistant {
+            return None;
+        }
+        let receipt = frame::find_frame(&last.blocks)?.receipt?;
+        let (of, session) = self.lock_answered().get(&receipt).cloned()?;
+        (of == scope).then(|| GivenSummary {
+            session,
+            receipt,
+            text: last.plain_text(),
+        })
     }
 
     fn lock_answered(&self) -> MutexGuard<'_, LruCache<String, (String, String)>> {
@@ -194,6 +232,11 @@ impl LiveSession {
         let chains = session.state().map(|state| state.continuation_chains());
         let chains = chains.unwrap_or_default();
         chains.is_empty() || chains.iter().any(|chain| beginnings.contains(chain))
+    }
+
+    /// Notes the body of a request with tools.
+    pub(crate) fn note_request(&self, body: Bytes) {
+        self.lock_notes().body = Some(body);
     }
 
     /// Notes what an upstream reported; nothing where it reported nothing.

@@ -22,7 +22,6 @@ use crate::Gateway;
 use crate::access::Tenant;
 use crate::class::{self, BodyFacts, CompactionKind, RequestClass};
 use crate::compaction::SummaryAnswer;
-use crate::header;
 use crate::identity::SessionKey;
 use crate::live::LiveSession;
 use crate::refusal::{AnswerForm, TooLong};
@@ -169,6 +168,9 @@ impl Gateway {
             Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
         };
         let limit = self.limits.find(&request.upstream.name, model.as_deref());
+        if parsed.conversation.tools.is_some() {
+            live.note_request(request.plain.clone());
+        }
         let mut session = live.session.lock().await;
         live.deliver_report(&mut session);
         session.use_model(model.as_deref(), limit);
@@ -204,9 +206,32 @@ impl Gateway {
         kind.drop_question(&mut parsed.conversation);
         let in_body = parsed.conversation.session_id.as_deref();
         let key = SessionKey::read(&request.tenant, &request.headers, in_body);
-        let live = match self.sessions.find(&key, &parsed.conversation).await {
-            Ok(live) => live,
-            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+        let answer = SummaryAnswer {
+            kind,
+            provider: request.provider,
+            form,
+            model: model.as_deref().unwrap_or_default(),
+            text: "",
+            receipt: "",
+        };
+        // An agent may ask once more, whether its summary lacks anything: what is proved is given again.
+        let given = self
+            .sessions
+            .find_given_summary(&key.scope, &parsed.conversation);
+        if let Some(given) = given {
+            return PlannedAction::Answer(
+                SummaryAnswer {
+                    text: kind.unwrap_text(&given.text),
+                    receipt: &given.receipt,
+                    ..answer
+                }
+                .write_for(&given.session),
+            );
+        }
+        let found = self.find_summarized(request, &key, parsed, kind).await;
+        let (live, parsed) = match found {
+            Ok(found) => found,
+            Err(action) => return action,
         };
         let limit = self.limits.find(&request.upstream.name, model.as_deref());
         // Beside the live session: an agent may ask ahead and go on from its old history for a while.
@@ -219,19 +244,36 @@ impl Gateway {
         };
         let receipt = &made.receipt.receipt_id;
         self.sessions.note_answer(&key, &live, receipt);
-        let answer = SummaryAnswer {
-            kind,
-            provider: request.provider,
-            form,
-            model: model.as_deref().unwrap_or_default(),
-            text: &made.text,
-            receipt,
-        };
-        let mut answer = answer.write();
-        let headers = answer.headers_mut();
-        headers.insert(header::SESSION, header::own_value(&live.name));
-        headers.insert(header::RECEIPT, header::own_value(receipt));
-        PlannedAction::Answer(answer)
+        PlannedAction::Answer(
+            SummaryAnswer {
+                text: &made.text,
+                receipt,
+                ..answer
+            }
+            .write_for(&live.name),
+        )
+    }
+
+    /// Finds the session and the history that an agent wants a summary of.
+    async fn find_summarized(
+        &self,
+        request: &ModelRequest,
+        key: &SessionKey,
+        parsed: ParsedTranscript,
+        kind: CompactionKind,
+    ) -> Result<(Arc<LiveSession>, ParsedTranscript), PlannedAction> {
+        if kind != CompactionKind::OpenCode {
+            return match self.sessions.find(key, &parsed.conversation).await {
+                Ok(live) => Ok((live, parsed)),
+                Err(error) => Err(PlannedAction::PassAfterFailure(failure_name(&error))),
+            };
+        }
+        // What opencode sends is cut short, and anybody's words could stand for the user's in it.
+        let last = self.sessions.find_last_request(key);
+        let (live, body) = last.ok_or(PlannedAction::Pass)?;
+        let format = Some(request.provider.format());
+        let parsed = format::parse(body, format, TranscriptScope::Live);
+        Ok((live, parsed.map_err(|_| PlannedAction::Pass)?))
     }
 
     /// Makes a smaller prompt of a request that its upstream refused; `None` where there is none.
