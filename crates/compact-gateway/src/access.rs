@@ -112,16 +112,24 @@ impl Tenant {
 
 /// Makes a key for a tenant of this name; `None` if the system has no randomness.
 pub fn make_key(tenant: &str) -> Option<NewKey> {
-    let mut bytes = [0_u8; 32];
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, &mut bytes).ok()?;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let key = format!("{KEY_PREFIX}{hex}");
+    let key = format!("{KEY_PREFIX}{}", random_hex::<32>()?);
     let hash = blake3::hash(key.as_bytes()).to_hex();
     Some(NewKey {
         setting: format!("{tenant}={hash}"),
         key,
     })
+}
+
+/// Makes a path that nobody can guess; `None` if the system has no randomness.
+pub fn make_private_path() -> Option<String> {
+    Some(format!("/{}", random_hex::<16>()?))
+}
+
+fn random_hex<const N: usize>() -> Option<String> {
+    let mut bytes = [0_u8; N];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Lets a request in, or turns it away.

@@ -40,7 +40,7 @@ use compact::event::{EventKind, EventScope, EventSink};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
-pub use access::{NewKey, make_key};
+pub use access::{NewKey, make_key, make_private_path};
 pub use server::{ServeError, listen, serve};
 pub use settings::{GatewaySettings, SettingsError};
 
@@ -85,6 +85,11 @@ impl Gateway {
         self.is_draining.store(true, Ordering::Relaxed);
     }
 
+    /// Counts the requests that were passed on or answered.
+    pub fn request_count(&self) -> u64 {
+        self.metrics.answer_count()
+    }
+
     /// Returns the settings that it runs with.
     pub fn settings(&self) -> &GatewaySettings {
         &self.settings
@@ -99,6 +104,11 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
         .route("/metrics", get(answer_metrics))
         .fallback(answer_request)
         .with_state(gateway)
+}
+
+/// Returns the service below a path, such as one that only its client knows; there is nothing beside it.
+pub fn router_below(path: &str, gateway: Arc<Gateway>) -> Router {
+    Router::new().nest(path, router(gateway))
 }
 
 async fn answer_ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'static str) {

@@ -1,6 +1,7 @@
 //! What the gateway counts, as Prometheus reads it. Labels name classes and upstreams, never a session or a key.
 
 use std::fmt::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,6 +16,7 @@ use prometheus_client::registry::Registry;
 pub(crate) struct GatewayMetrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
+    answers: AtomicU64,
     compactions: Family<CauseLabel, Counter>,
     failures: Family<ReasonLabel, Counter>,
     overflows: Family<OverflowLabels, Counter>,
@@ -61,6 +63,7 @@ impl GatewayMetrics {
         let mut metrics = GatewayMetrics {
             registry: Registry::with_prefix("compact_gateway"),
             requests: Family::default(),
+            answers: AtomicU64::new(0),
             compactions: Family::default(),
             failures: Family::default(),
             overflows: Family::default(),
@@ -115,6 +118,12 @@ impl GatewayMetrics {
             status: u32::from(status),
         };
         self.requests.get_or_create(&labels).inc();
+        self.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many answers were counted.
+    pub(crate) fn answer_count(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
     }
 
     /// Counts a compaction.

@@ -1,5 +1,7 @@
 //! The command line, as clap reads it. Nothing here acts.
 
+#[cfg(feature = "gateway")]
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -211,6 +213,14 @@ pub(crate) enum Command {
     /// Listen as an HTTP gateway (left out of this build)
     #[cfg(not(feature = "gateway"))]
     Serve(IgnoredArgs),
+    /// Run an agent behind a gateway of its own: for this process only, nothing is installed, and what the agent
+    /// answers and exits with is passed through
+    #[command(after_help = "Example: compactctl launch claude --continue")]
+    #[cfg(feature = "gateway")]
+    Launch(LaunchArgs),
+    /// Run an agent behind a gateway of its own (left out of this build)
+    #[cfg(not(feature = "gateway"))]
+    Launch(IgnoredArgs),
     /// Run an MCP server on stdio that offers recall, remember, expand and compact to an agent
     #[command(after_help = "Example: compactctl mcp --session my-session")]
     Mcp,
@@ -284,6 +294,24 @@ pub(crate) struct ServeArgs {
     /// Make a key for NAME and print it with its line for gateway.keys, instead of listening
     #[arg(long, value_name = "NAME", conflicts_with_all = ["listen", "upstream"])]
     pub new_key: Option<String>,
+}
+
+/// How an agent is started behind a gateway.
+#[cfg(feature = "gateway")]
+#[derive(Args, Debug)]
+pub(crate) struct LaunchArgs {
+    /// Ask this gateway, which runs already, instead of one that ends with the agent
+    #[arg(long, value_name = "URL")]
+    pub gateway: Option<String>,
+    /// The agent and its arguments: claude, codex, gemini, opencode, the path of one of them, or any command,
+    /// which then gets the variables that providers' SDKs read
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "AGENT"
+    )]
+    pub command: Vec<OsString>,
 }
 
 #[cfg(feature = "gateway")]

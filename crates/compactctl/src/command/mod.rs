@@ -13,6 +13,8 @@ mod eval;
 mod expand;
 mod hook;
 mod inspect;
+#[cfg(feature = "gateway")]
+mod launch;
 mod man;
 mod mcp;
 mod models;
@@ -98,6 +100,10 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Serve(args) => with(args.config_flags(), &|app| serve::run(args, app, global)),
         #[cfg(not(feature = "gateway"))]
         Command::Serve(_) => Err(Failure::without_feature("gateway")),
+        #[cfg(feature = "gateway")]
+        Command::Launch(args) => launch::run(args, global),
+        #[cfg(not(feature = "gateway"))]
+        Command::Launch(_) => Err(Failure::without_feature("gateway")),
         Command::Models(args) => models::run(args),
         Command::Config { command } => config::run(command, global),
         Command::Hook(args) => hook::run(args, global),

@@ -26,8 +26,10 @@ pub(super) fn run(
         return make_key(name);
     }
     let config = app.compact().config();
-    let settings = GatewaySettings::from_config(&config.gateway).map_err(|e| bad_settings(&e))?;
-    let gateway = Gateway::new(app.compact().clone(), settings).map_err(|e| bad_settings(&e))?;
+    let settings =
+        GatewaySettings::from_config(&config.gateway).map_err(|e| describe_bad_settings(&e))?;
+    let gateway =
+        Gateway::new(app.compact().clone(), settings).map_err(|e| describe_bad_settings(&e))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -78,7 +80,8 @@ fn make_key(name: &str) -> Result<CommandAnswer, Failure> {
     Ok(CommandAnswer::new(json, human))
 }
 
-fn bad_settings(error: &SettingsError) -> Failure {
+/// Says what is wrong with the settings of a gateway.
+pub(super) fn describe_bad_settings(error: &SettingsError) -> Failure {
     let hint = match error {
         SettingsError::Open(_) => {
             "make a key with `compactctl serve --new-key NAME` and put its line into gateway.keys"

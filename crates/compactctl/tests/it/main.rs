@@ -29,6 +29,8 @@ mod inspect;
 mod interrupt;
 #[cfg(unix)]
 mod kill;
+#[cfg(feature = "gateway")]
+mod launch;
 mod mcp;
 mod place;
 mod rebuild;
