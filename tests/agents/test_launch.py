@@ -127,6 +127,7 @@ AGENTS = {
 def launched(name: str, request, folder, model, program, **more: str) -> Agent:
     kind, command = AGENTS[name]
     agent = kind(folder, model, program, [program, "launch", *command(request)])
+    agent.patience = 900
     agent.environment |= {"COMPACT_MAX_CONTEXT_TOKENS": str(WINDOW)} | more
     return agent
 

@@ -23,6 +23,33 @@ const KEY_PREFIX: &str = "cgw_";
 pub(crate) struct AccessKey {
     tenant: String,
     hash: [u8; 32],
+    pub(crate) grant: KeyGrant,
+}
+
+/// What a key may be used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyGrant {
+    /// The upstreams that it reaches; all of them where none is named.
+    pub(crate) upstreams: Option<Vec<String>>,
+    /// The most tokens in a day.
+    pub(crate) daily_tokens: Option<u64>,
+}
+
+impl KeyGrant {
+    /// Reads what stands behind a key's hash, such as `upstreams=local+azure tokens_a_day=2000000`.
+    fn read<'t>(words: impl Iterator<Item = &'t str>) -> Option<KeyGrant> {
+        let mut grant = KeyGrant::default();
+        for word in words {
+            match word.split_once('=')? {
+                ("upstreams", names) => {
+                    grant.upstreams = Some(names.split('+').map(str::to_owned).collect());
+                }
+                ("tokens_a_day", most) => grant.daily_tokens = Some(most.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(grant)
+    }
 }
 
 /// Whose requests these are; names of sessions open with it.
@@ -48,6 +75,14 @@ pub(crate) enum AccessError {
         "the upstream has no key: set gateway.upstream_keys, or send the provider's key beside x-compact-key"
     )]
     NoUpstreamKey,
+    /// The key reaches other upstreams only.
+    #[error("this key may not use this upstream (gateway.keys)")]
+    Upstream,
+    /// The key has spent what it may spend in a day.
+    #[error(
+        "this key has spent its tokens of today (gateway.keys); it may be used again at 00:00 UTC"
+    )]
+    Spent,
     /// A web page asks.
     #[error("requests of web pages are refused: the gateway has no keys")]
     WebPage,
@@ -58,7 +93,8 @@ impl AccessError {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             AccessError::Key | AccessError::NoUpstreamKey => StatusCode::UNAUTHORIZED,
-            AccessError::WebPage => StatusCode::FORBIDDEN,
+            AccessError::WebPage | AccessError::Upstream => StatusCode::FORBIDDEN,
+            AccessError::Spent => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 }
@@ -67,6 +103,7 @@ impl AccessError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) tenant: Tenant,
+    pub(crate) grant: KeyGrant,
     credential: Credential,
 }
 
@@ -80,18 +117,28 @@ enum Credential {
 }
 
 impl AccessKey {
-    /// Reads a key's hash as the configuration has it.
-    pub(crate) fn from_hash(tenant: &str, hash: &str) -> Result<AccessKey, SettingsError> {
+    /// Reads a key's hash as the configuration has it, and what it may be used for.
+    pub(crate) fn from_setting(tenant: &str, setting: &str) -> Result<AccessKey, SettingsError> {
         let wrong = || SettingsError::KeyHash(tenant.to_owned());
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-        let hash = blake3::Hash::from_hex(hash).map_err(|_| wrong())?;
+        let mut words = setting.split_whitespace();
+        let hash = blake3::Hash::from_hex(words.next().unwrap_or_default());
+        let hash = hash.map_err(|_| wrong())?;
+        let grant = KeyGrant::read(words);
+        let grant = grant.ok_or_else(|| SettingsError::KeyGrant(tenant.to_owned()))?;
         match tenant.bytes().all(is_plain) {
             true => Ok(AccessKey {
                 tenant: tenant.to_owned(),
                 hash: *hash.as_bytes(),
+                grant,
             }),
             false => Err(wrong()),
         }
+    }
+
+    /// Returns whose it is.
+    pub(crate) fn tenant(&self) -> &str {
+        &self.tenant
     }
 
     fn matches(&self, key: &str) -> bool {
@@ -142,6 +189,7 @@ pub(crate) fn admit(
             true => Err(AccessError::WebPage),
             false => Ok(Admission {
                 tenant: Tenant::default(),
+                grant: KeyGrant::default(),
                 credential: Credential::Own,
             }),
         };
@@ -155,12 +203,24 @@ pub(crate) fn admit(
     let found = own.into_iter().chain(others).find_map(|(key, credential)| {
         let known = settings.keys.iter().find(|known| known.matches(key))?;
         let tenant = Tenant(known.tenant.clone());
-        Some(Admission { tenant, credential })
+        Some(Admission {
+            tenant,
+            grant: known.grant.clone(),
+            credential,
+        })
     });
     found.ok_or(AccessError::Key)
 }
 
 impl Admission {
+    /// Turns a request away that goes where its key does not reach.
+    pub(crate) fn check_upstream(&self, upstream: &Upstream) -> Result<(), AccessError> {
+        match &self.grant.upstreams {
+            Some(names) if !names.contains(&upstream.name) => Err(AccessError::Upstream),
+            _ => Ok(()),
+        }
+    }
+
     /// Puts the upstream's own key into headers, where it has one. The gateway's key never goes on.
     pub(crate) fn set_upstream_key(
         &self,
@@ -281,6 +341,28 @@ mod tests {
             Err(AccessError::Key)
         );
         assert_eq!(tenant(&[]), Err(AccessError::Key));
+    }
+
+    #[test]
+    fn what_a_key_may_be_used_for_stands_behind_its_hash() {
+        let one = make_key("one").unwrap();
+        let with = |words: &str| {
+            let config = GatewayConfig {
+                keys: vec![format!("{} {words}", one.setting)],
+                ..GatewayConfig::default()
+            };
+            GatewaySettings::from_config(&config)
+        };
+        let settings = with("upstreams=openai+gemini tokens_a_day=500").unwrap();
+        let admission = admit(&settings, &headers(&[("x-compact-key", &one.key)])).unwrap();
+        assert_eq!(admission.grant.daily_tokens, Some(500));
+        let reaches = |name| admission.check_upstream(&Upstream::new(name, "http://h").unwrap());
+        assert_eq!(reaches("openai"), Ok(()));
+        assert_eq!(reaches("anthropic"), Err(AccessError::Upstream));
+        for words in ["upstreams=nowhere", "tokens_a_day=many", "money=1", "x"] {
+            let refused = with(words).unwrap_err();
+            assert!(matches!(refused, SettingsError::KeyGrant(_)), "{words}");
+        }
     }
 
     #[test]

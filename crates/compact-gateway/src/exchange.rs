@@ -23,6 +23,7 @@ use crate::preflight::{ModelRequest, PlannedAction, RequestPlan, SessionTurn};
 use crate::received::{AnswerEnd, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
 use crate::refusal;
 use crate::route::{self, Endpoint, Route};
+use crate::settings::GatewaySettings;
 use crate::upstream::UpstreamError;
 use crate::usage::UsageReader;
 
@@ -32,13 +33,16 @@ struct Outgoing {
     method: Method,
     headers: HeaderMap,
     in_flight: InFlight,
+    /// What opens the names of its tenant's sessions.
+    scope: String,
 }
 
 /// Answers a request.
 pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let route = route::find_route(&gateway.settings, &head.method, &head.uri, &head.headers);
-    let admission = match access::admit(&gateway.settings, &head.headers) {
+    let settings = gateway.settings();
+    let route = route::find_route(&settings, &head.method, &head.uri, &head.headers);
+    let admission = match admit_request(gateway, &settings, &route, &head.headers) {
         Ok(admission) => admission,
         Err(error) => return refuse_access(&route, error),
     };
@@ -55,11 +59,12 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
         method: head.method,
         headers,
         in_flight: InFlight::new(&gateway.metrics.in_flight),
+        scope: admission.tenant.scope(),
         route,
     };
     match outgoing.route.endpoint {
         Endpoint::Model(_) | Endpoint::Compact => {
-            let read = body::read_body(&head.headers, body, gateway.settings.max_body).await;
+            let read = body::read_body(&head.headers, body, settings.max_body).await;
             match read {
                 Ok(body) => {
                     let came = head.headers;
@@ -69,6 +74,22 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
             }
         }
         Endpoint::Other => pass_request(gateway, outgoing, body).await,
+    }
+}
+
+/// Lets a request in that may go where it is going.
+fn admit_request(
+    gateway: &Gateway,
+    settings: &GatewaySettings,
+    route: &Route,
+    headers: &HeaderMap,
+) -> Result<Admission, AccessError> {
+    let admission = access::admit(settings, headers)?;
+    admission.check_upstream(&route.upstream)?;
+    let now = gateway.sessions.compact().clock().timestamp();
+    match gateway.allowances.is_spent(&admission, &now) {
+        true => Err(AccessError::Spent),
+        false => Ok(admission),
     }
 }
 
@@ -93,7 +114,7 @@ async fn answer_model(
 ) -> Response {
     let endpoint = outgoing.route.endpoint;
     let provider = endpoint.provider();
-    let Some(plain) = body::unpack_body(came, &body, gateway.settings.max_body) else {
+    let Some(plain) = body::unpack_body(came, &body, gateway.settings().max_body) else {
         gateway.note_failure("packed");
         return pass_request(gateway, outgoing, Body::from(body)).await;
     };
@@ -153,7 +174,14 @@ async fn send_unwatched(
     match send(gateway, &outgoing, outgoing.headers.clone(), body.into()).await {
         Ok(answer) => {
             count_answer(gateway, &outgoing, class.name(), answer.status());
-            answer.into_response(AnswerWatch::new(outgoing.in_flight))
+            let reader = UsageReader::new(outgoing.route.endpoint.provider(), answer.headers());
+            let (gateway, scope) = (Arc::clone(gateway), outgoing.scope);
+            let upstream = outgoing.route.upstream.name.clone();
+            let deliver = move |report: Option<ReportedUsage>, _: AnswerEnd| {
+                count_report(&gateway, &upstream, &scope, report.as_ref());
+            };
+            let watch = AnswerWatch::new(outgoing.in_flight);
+            answer.into_response(watch.with_report(reader, Box::new(deliver)))
         }
         Err(error) => refuse_unreachable(gateway, &outgoing, class.name(), &error),
     }
@@ -214,9 +242,10 @@ fn relay_turn(
     if (200..300).contains(&answer.status()) {
         let reader = UsageReader::new(provider, answer.headers());
         let (gateway, live) = (Arc::clone(gateway), Arc::clone(&turn.live));
-        let upstream = outgoing.route.upstream.name.clone();
+        let (upstream, scope) = (outgoing.route.upstream.name.clone(), outgoing.scope);
         let deliver = move |report: Option<ReportedUsage>, end: AnswerEnd| {
-            deliver_report(&gateway, &upstream, live, report, end);
+            count_report(&gateway, &upstream, &scope, report.as_ref());
+            deliver_report(live, report, end);
         };
         watch = watch.with_report(reader, Box::new(deliver));
     }
@@ -229,25 +258,26 @@ fn relay_turn(
     response
 }
 
-/// Hands a report to its session, now or before its next request.
-fn deliver_report(
-    gateway: &Gateway,
-    upstream: &str,
-    live: Arc<LiveSession>,
-    report: Option<ReportedUsage>,
-    end: AnswerEnd,
-) {
-    if let Some(report) = &report {
-        let usage = &report.usage;
-        for (kind, tokens) in [
-            ("input", usage.input_tokens),
-            ("output", usage.output_tokens),
-            ("cache_read", usage.cache_read_tokens),
-            ("cache_write", usage.cache_creation_tokens),
-        ] {
-            gateway.metrics.count_usage(upstream, kind, tokens);
-        }
+/// Counts what an answer reports, for everybody and for its key.
+fn count_report(gateway: &Gateway, upstream: &str, scope: &str, report: Option<&ReportedUsage>) {
+    let Some(report) = report else {
+        return;
+    };
+    let usage = &report.usage;
+    for (kind, tokens) in [
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cache_read", usage.cache_read_tokens),
+        ("cache_write", usage.cache_creation_tokens),
+    ] {
+        gateway.metrics.count_usage(upstream, kind, tokens);
     }
+    let now = gateway.sessions.compact().clock().timestamp();
+    gateway.allowances.add(scope, &now, report);
+}
+
+/// Hands a report to its session, now or before its next request.
+fn deliver_report(live: Arc<LiveSession>, report: Option<ReportedUsage>, end: AnswerEnd) {
     // An answer that was cut may have had a report to come.
     if report.is_none() && end == AnswerEnd::Cut {
         return;

@@ -10,6 +10,7 @@
 //! [`router`] is the whole service, to be merged with others; [`serve`] listens with it.
 
 mod access;
+mod allowance;
 mod body;
 mod class;
 mod compaction;
@@ -28,8 +29,8 @@ mod settings;
 mod upstream;
 mod usage;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -44,6 +45,7 @@ pub use access::{NewKey, make_key, make_private_path};
 pub use server::{ServeError, listen, serve};
 pub use settings::{GatewaySettings, SettingsError};
 
+use allowance::SpentAllowances;
 use limit::LearnedLimits;
 use live::LiveSessions;
 use metric::GatewayMetrics;
@@ -55,7 +57,8 @@ const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// A gateway: the engine, the servers behind it, and the sessions that pass through.
 pub struct Gateway {
-    settings: GatewaySettings,
+    settings: RwLock<Arc<GatewaySettings>>,
+    allowances: SpentAllowances,
     client: UpstreamClient,
     sessions: LiveSessions,
     limits: LearnedLimits,
@@ -76,7 +79,8 @@ impl Gateway {
             places: EnginePlaces::new(),
             metrics: Arc::new(GatewayMetrics::new()),
             is_draining: AtomicBool::new(false),
-            settings,
+            allowances: SpentAllowances::default(),
+            settings: RwLock::new(Arc::new(settings)),
         })
     }
 
@@ -90,9 +94,20 @@ impl Gateway {
         self.metrics.answer_count()
     }
 
-    /// Returns the settings that it runs with.
-    pub fn settings(&self) -> &GatewaySettings {
-        &self.settings
+    /// Returns the settings that it runs with; a request keeps those that it began with.
+    pub fn settings(&self) -> Arc<GatewaySettings> {
+        let settings = self.settings.read();
+        Arc::clone(&settings.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Uses other settings from the next request on. What sessions may take in memory, and where it listens, stay as they
+    /// were.
+    pub fn replace_settings(&self, settings: GatewaySettings) {
+        let mut current = self
+            .settings
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(settings);
     }
 }
 
@@ -119,7 +134,7 @@ async fn answer_ready(State(gateway): State<Arc<Gateway>>) -> (StatusCode, &'sta
 }
 
 async fn answer_metrics(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Response {
-    if let Err(error) = access::admit(&gateway.settings, &headers) {
+    if let Err(error) = access::admit(&gateway.settings(), &headers) {
         return (error.status(), format!("{error}\n")).into_response();
     }
     gateway.note_session_count();

@@ -142,7 +142,7 @@ impl Gateway {
                 self.plan_turn(request, parsed, model).await
             }
             RequestClass::Compaction(kind)
-                if self.settings.answer_compaction == CompactionAnswer::Ours =>
+                if self.settings().answer_compaction == CompactionAnswer::Ours =>
             {
                 self.plan_answer(request, parsed, model, kind, form).await
             }

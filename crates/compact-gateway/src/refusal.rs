@@ -31,10 +31,13 @@ pub(crate) struct TooLong {
 
 /// Returns an error in words.
 pub(crate) fn refuse(endpoint: Endpoint, status: StatusCode, message: &str) -> Response {
-    json_answer(
-        status,
-        &error_value(endpoint.provider(), status, message, None),
-    )
+    let value = error_value(endpoint.provider(), status, message, None);
+    let mut answer = json_answer(status, &value);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let never = HeaderValue::from_static("false");
+        answer.headers_mut().insert(SHOULD_RETRY, never);
+    }
+    answer
 }
 
 /// Returns the error of a provider whose window is too small for a prompt.
@@ -81,6 +84,7 @@ fn error_value(provider: Provider, status: StatusCode, message: &str, code: Opti
     let kind = match status.as_u16() {
         401 | 403 => "authentication_error",
         413 => "request_too_large",
+        429 => "rate_limit_error",
         400..=499 => "invalid_request_error",
         _ => "api_error",
     };
@@ -91,6 +95,7 @@ fn error_value(provider: Provider, status: StatusCode, message: &str, code: Opti
         Provider::Gemini => {
             let name = match status.as_u16() {
                 401 | 403 => "PERMISSION_DENIED",
+                429 => "RESOURCE_EXHAUSTED",
                 400..=499 => "INVALID_ARGUMENT",
                 _ => "UNAVAILABLE",
             };

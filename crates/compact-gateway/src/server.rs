@@ -70,7 +70,7 @@ pub async fn serve(
     drop(listener);
     gateway.begin_draining();
     let open = || MOST_CONNECTIONS - places.available_permits();
-    match timeout(gateway.settings.drain_time, connections.shutdown()).await {
+    match timeout(gateway.settings().drain_time, connections.shutdown()).await {
         Ok(()) => 0,
         Err(_) => open(),
     }
@@ -87,7 +87,7 @@ fn serve_connection(stream: TcpStream, router: Router) -> Connection {
 
 /// Opens the address that the settings name.
 pub async fn listen(gateway: &Gateway) -> Result<TcpListener, ServeError> {
-    let address = gateway.settings.listen;
+    let address = gateway.settings().listen;
     TcpListener::bind(address)
         .await
         .map_err(|source| ServeError::Listen { address, source })

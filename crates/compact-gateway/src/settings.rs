@@ -85,6 +85,11 @@ pub enum SettingsError {
     /// A stored key is not what `compactctl serve --new-key` prints.
     #[error("gateway.keys: the key of `{0}` is no hash of 64 hexadecimal digits")]
     KeyHash(String),
+    /// What a key may be used for cannot be read.
+    #[error(
+        "gateway.keys: behind the hash of `{0}` may stand upstreams=NAME+NAME and tokens_a_day=NUMBER, with names of upstreams that there are"
+    )]
+    KeyGrant(String),
     /// Whoever reaches the address could use it.
     #[error(
         "gateway.listen: {0} can be reached from other machines, and there are no gateway.keys"
@@ -106,7 +111,7 @@ impl GatewaySettings {
         let keys = read_pairs("gateway.keys", &config.keys)?;
         let keys: Result<Vec<AccessKey>, SettingsError> = keys
             .into_iter()
-            .map(|(name, hash)| AccessKey::from_hash(name, hash))
+            .map(|(name, hash)| AccessKey::from_setting(name, hash))
             .collect();
         let keys = keys?;
         if keys.is_empty() && !listen.ip().is_loopback() {
@@ -117,10 +122,19 @@ impl GatewaySettings {
             anthropic: open_upstream(config, "anthropic", &config.anthropic_url)?,
             gemini: open_upstream(config, "gemini", &config.gemini_url)?,
         };
+        let upstreams = read_upstreams(config, &providers)?;
+        let is_known = |name: &String| upstreams.iter().any(|upstream| upstream.name == *name);
+        let reaches_none = |key: &&AccessKey| {
+            let named = key.grant.upstreams.as_ref();
+            named.is_some_and(|names| !names.iter().all(is_known))
+        };
+        if let Some(key) = keys.iter().find(reaches_none) {
+            return Err(SettingsError::KeyGrant(key.tenant().to_owned()));
+        }
         const MEGABYTE: u64 = 1 << 20;
         Ok(GatewaySettings {
             listen,
-            upstreams: read_upstreams(config, &providers)?,
+            upstreams,
             providers,
             keys,
             answer_compaction: config.answer_compaction,

@@ -16,12 +16,21 @@ pub(crate) struct StopRequest {
     code: Arc<AtomicU8>,
 }
 
+/// What a hangup means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hangup {
+    /// That the terminal is gone, and the work with it.
+    Stops,
+    /// Something else: somebody else listens for it.
+    IsForOthers,
+}
+
 impl StopRequest {
     /// Listens from now on; call it within the runtime.
-    pub(crate) fn listen() -> Result<StopRequest, Failure> {
+    pub(crate) fn listen(hangup: Hangup) -> Result<StopRequest, Failure> {
         let (sender, asked) = watch::channel(false);
         let code = Arc::new(AtomicU8::new(INTERRUPTED));
-        spawn_listeners(&sender, &code).map_err(|error| {
+        spawn_listeners(&sender, &code, hangup).map_err(|error| {
             Failure::from_error(FailureCode::Unexpected, &error)
                 .with_context("cannot catch signals")
         })?;
@@ -40,13 +49,15 @@ impl StopRequest {
 }
 
 #[cfg(unix)]
-fn spawn_listeners(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::io::Result<()> {
+fn spawn_listeners(
+    sender: &watch::Sender<bool>,
+    code: &Arc<AtomicU8>,
+    hangup: Hangup,
+) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    for kind in [
-        SignalKind::interrupt(),
-        SignalKind::terminate(),
-        SignalKind::hangup(),
-    ] {
+    let ends = [SignalKind::interrupt(), SignalKind::terminate()];
+    let hangup = (hangup == Hangup::Stops).then(SignalKind::hangup);
+    for kind in ends.into_iter().chain(hangup) {
         let mut signals = signal(kind)?;
         let (sender, code) = (sender.clone(), Arc::clone(code));
         let number = u8::try_from(kind.as_raw_value()).unwrap_or(0);
@@ -60,7 +71,11 @@ fn spawn_listeners(sender: &watch::Sender<bool>, code: &Arc<AtomicU8>) -> std::i
 }
 
 #[cfg(not(unix))]
-fn spawn_listeners(sender: &watch::Sender<bool>, _code: &Arc<AtomicU8>) -> std::io::Result<()> {
+fn spawn_listeners(
+    sender: &watch::Sender<bool>,
+    _code: &Arc<AtomicU8>,
+    _hangup: Hangup,
+) -> std::io::Result<()> {
     let sender = sender.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

@@ -166,3 +166,81 @@ async fn no_key_is_in_an_answer_or_a_metric() {
     );
     assert_eq!(scene.get("/metrics").await.status, 401);
 }
+
+#[tokio::test]
+async fn a_head_that_drips_is_cut_off_and_others_are_served_meanwhile() {
+    let scene = Scene::new(128_000, chat_answer).await;
+    let address = scene.url.strip_prefix("http://").unwrap().to_owned();
+    let mut dripping = Vec::new();
+    for _ in 0..32 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        stream.write_all(b"POST /v1/messages HT").await.unwrap();
+        dripping.push(stream);
+    }
+    assert_eq!(scene.get("/healthz").await.status, 200);
+    for mut stream in dripping {
+        let mut answer = Vec::new();
+        // It takes 15 seconds, more where the machine is busy.
+        let ended = timeout(Duration::from_secs(240), stream.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "it is still open");
+    }
+    assert_eq!(scene.sent().len(), 0);
+}
+
+#[tokio::test]
+async fn bombs_of_every_packing_pass_as_they_came_and_are_not_unpacked() {
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let scene = Scene::with(compact, |config| config.max_body_mb = 1, chat_answer).await;
+    let zeros = vec![b' '; 32 << 20];
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &zeros).unwrap();
+    let mut deflate = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut deflate, &zeros).unwrap();
+    for (packing, bomb) in [
+        ("gzip", gzip.finish().unwrap()),
+        ("deflate", deflate.finish().unwrap()),
+    ] {
+        let headers = [("content-encoding", packing)];
+        let answer = scene.post("/v1/messages", &headers, bomb.clone()).await;
+        assert_eq!(
+            (answer.status, scene.last_sent().body.len()),
+            (200, bomb.len())
+        );
+    }
+}
+
+/// Takes what is logged of events.
+#[derive(Default)]
+struct EventLog(std::sync::Mutex<String>);
+
+impl compact::event::EventSink for EventLog {
+    fn emit(&self, event: &compact::event::Event) {
+        let line = serde_json::to_string(event).unwrap();
+        self.0.lock().unwrap().push_str(&line);
+    }
+}
+
+#[tokio::test]
+async fn no_key_is_in_a_log_line() {
+    let log = std::sync::Arc::new(EventLog::default());
+    let compact = compact::Compact::builder().in_memory().window(2_000);
+    let compact = compact.event_sink(log.clone()).build().unwrap();
+    let scene = Scene::with(compact, |_| {}, chat_answer).await;
+    let secret = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz";
+    let bearer = format!("Bearer {secret}");
+    let headers = [("authorization", &*bearer), ("x-api-key", secret)];
+    let words = "Look at the rows of the ledger again. ".repeat(400);
+    let long = json!([
+        {"role": "user", "content": words}, {"role": "assistant", "content": words},
+        {"role": "user", "content": "Go on."},
+    ]);
+    for body in [
+        json!({"model": "gpt-5", "messages": long}).to_string(),
+        "no JSON at all".to_owned(),
+    ] {
+        scene.post("/v1/chat/completions", &headers, body).await;
+    }
+    let lines = log.0.lock().unwrap().clone();
+    assert!(!lines.is_empty(), "something was logged");
+    assert!(!lines.contains(secret), "{lines}");
+}

@@ -225,3 +225,30 @@ async fn a_packed_request_stays_packed() {
         .await;
     assert_eq!(scene.last_sent().body, "not zstd");
 }
+
+#[tokio::test]
+async fn a_key_reaches_its_upstreams_and_spends_what_it_may() {
+    let key = compact_gateway::make_key("team").unwrap();
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let setting = format!("{} upstreams=openai tokens_a_day=50", key.setting);
+    let scene = Scene::with(compact, |config| config.keys = vec![setting], chat_answer).await;
+    let body =
+        json!({"model": "gpt-5", "messages": [{"role": "user", "content": "a b c ".repeat(50)}]});
+    let ask = async |target: &str| {
+        let headers = [("x-compact-key", key.key.as_str())];
+        scene.post(target, &headers, body.to_string()).await
+    };
+    assert_eq!(
+        ask("/v1/messages").await.status,
+        403,
+        "it is not its upstream"
+    );
+    assert_eq!(ask("/v1/chat/completions").await.status, 200);
+    let refused = ask("/v1/chat/completions").await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.headers["x-should-retry"], "false");
+    let error = &refused.json()["error"];
+    assert_eq!(error["type"], "rate_limit_error");
+    assert!(error["message"].as_str().unwrap().contains("00:00 UTC"));
+    assert_eq!(scene.sent().len(), 1);
+}

@@ -77,3 +77,40 @@ fn a_key_is_made_and_only_its_hash_is_for_the_configuration() {
         "{setting}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn settings_are_read_again_when_it_is_told_and_wrong_ones_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("settings.yaml");
+    std::fs::write(&file, "gateway:\n  max_body_mb: 8\n").unwrap();
+    let path = file.to_str().unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--config", path];
+    let mut served = start(&arguments, folder.path());
+    let mut lines = BufReader::new(served.stderr.take().unwrap()).lines();
+    let mut wait_for = |words: &str| loop {
+        let line = lines.next().expect(words).unwrap();
+        if line.contains(words) {
+            return line;
+        }
+    };
+    let line = wait_for("listening on");
+    let address = line.strip_prefix("listening on http://").unwrap();
+    let signal = |name: &str| {
+        let id = served.id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status().unwrap();
+        assert!(sent.success());
+    };
+    assert!(get(address, "/metrics").starts_with("HTTP/1.1 200"));
+    std::fs::write(&file, "gateway:\n  keys: [\"alice=nothing\"]\n").unwrap();
+    signal("-HUP");
+    wait_for("settings were not changed");
+    assert!(get(address, "/metrics").starts_with("HTTP/1.1 200"));
+    let keys = format!("gateway:\n  keys: [\"alice={}\"]\n", "0".repeat(64));
+    std::fs::write(&file, keys).unwrap();
+    signal("-HUP");
+    wait_for("settings were read again");
+    assert!(get(address, "/metrics").starts_with("HTTP/1.1 401"));
+    signal("-TERM");
+    assert_eq!(served.wait().unwrap().code(), Some(0));
+}

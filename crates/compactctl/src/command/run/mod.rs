@@ -25,7 +25,7 @@ use crate::args::{GlobalArgs, RunArgs};
 use crate::failure::{Failure, FailureCode};
 use crate::input::InputSource;
 use crate::output;
-use crate::stop::StopRequest;
+use crate::stop::{Hangup, StopRequest};
 use recorder::RunRecorder;
 
 /// Runs or resumes.
@@ -159,7 +159,7 @@ fn run_agent(
     }
     let mut screen = RunRecorder::new(global, app, folder, saved);
     let (outcome, stop) = block_on(async {
-        let stop = StopRequest::listen()?;
+        let stop = StopRequest::listen(Hangup::Stops)?;
         let runner = Runner::new(&*agent, &mut screen, terms, state, stop.watch());
         Ok((runner.run().await, stop))
     })?;
