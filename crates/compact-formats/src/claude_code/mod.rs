@@ -5,12 +5,14 @@
 //! beside it, and lines that are no message (snapshots, hooks, durations) are furniture.
 //!
 //! The order of lines is the order of the conversation. Parallel tool calls fork the chain without
-//! leaving it, so `parentUuid` is followed for one purpose only: a prompt whose parent stands
-//! before another prompt rewinds to it, and the branch between the two is not in any context.
+//! leaving it, so `parentUuid` is followed for rewinds only: a prompt whose parent stands
+//! before another prompt rewinds to it, and the branch between the two is not in any context. One whose
+//! parents lead past a boundary leaves what hangs on that behind.
 
 mod line;
 mod link;
 mod read;
+mod stretch;
 mod write;
 
 #[cfg(test)]

@@ -6,14 +6,13 @@ use std::collections::{HashMap, HashSet};
 
 use compact_core::message::EntryMeta;
 
-use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
+use super::line::ClaudeCodeLineKind;
+use super::stretch::{ClaudeCodeRow, SessionStretches, is_said, preserved_rows};
 use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
-use crate::json::{ItemContext, Members, string_value};
+use crate::json::{ItemContext, string_value};
 use crate::source::{self, EntryDraft, SourceLayout, TranscriptReading};
-
-type ClaudeCodeRow<'s> = source::SourceLine<'s, ClaudeCodeLine<'s>>;
 
 pub(super) fn read(
     source: &[u8],
@@ -28,15 +27,10 @@ pub(super) fn read(
     if !rows.iter().any(|row| row.value.is_typed()) {
         return Err(source::unrecognised_error(source));
     }
-    let boundary = rows
-        .iter()
-        .rposition(|row| row.value.kind() == ClaudeCodeLineKind::Boundary);
-    let live = match (scope, boundary) {
-        (TranscriptScope::Live, Some(at)) => rows.get(at + 1..).unwrap_or_default(),
-        _ => rows.as_slice(),
-    };
-    let mut order = rows_in_context(live);
-    match (scope, boundary.and_then(|at| rows.get(at))) {
+    let stretches = SessionStretches::from_rows(&rows);
+    let live = stretches.select(&rows, scope);
+    let mut order = rows_in_context(live.iter().copied());
+    match (scope, stretches.boundary()) {
         (TranscriptScope::Live, Some(boundary)) => order = with_preserved(boundary, &rows, order),
         (TranscriptScope::Whole, _) => order = without_copies(order),
         _ => {}
@@ -58,11 +52,13 @@ pub(super) fn read(
 }
 
 /// Returns the rows that were said to the model, without the branches that a later prompt rewound.
-fn rows_in_context<'r, 's>(rows: &'r [ClaudeCodeRow<'s>]) -> Vec<&'r ClaudeCodeRow<'s>> {
+fn rows_in_context<'r, 's: 'r>(
+    rows: impl ExactSizeIterator<Item = &'r ClaudeCodeRow<'s>>,
+) -> Vec<&'r ClaudeCodeRow<'s>> {
     let mut places: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(rows.len());
     let mut order: Vec<(usize, &ClaudeCodeRow<'_>)> = Vec::with_capacity(rows.len());
     let mut prompts: Vec<usize> = Vec::new();
-    for (i, row) in rows.iter().enumerate() {
+    for (i, row) in rows.enumerate() {
         if row.value.is_prompt() {
             let parent = row
                 .value
@@ -77,12 +73,7 @@ fn rows_in_context<'r, 's>(rows: &'r [ClaudeCodeRow<'s>]) -> Vec<&'r ClaudeCodeR
         if let Some(uuid) = row.value.uuid() {
             places.insert(uuid, i);
         }
-        if matches!(
-            row.value.kind(),
-            ClaudeCodeLineKind::User
-                | ClaudeCodeLineKind::Assistant
-                | ClaudeCodeLineKind::Attachment
-        ) {
+        if is_said(&row.value) {
             order.push((i, row));
         }
     }
@@ -110,28 +101,14 @@ fn without_copies<'r, 's>(order: Vec<&'r ClaudeCodeRow<'s>>) -> Vec<&'r ClaudeCo
 
 /// Lines before the boundary that it preserves: they follow its anchor without being repeated.
 fn with_preserved<'r, 's>(
-    boundary: &ClaudeCodeRow<'s>,
+    boundary: usize,
     rows: &'r [ClaudeCodeRow<'s>],
     mut live: Vec<&'r ClaudeCodeRow<'s>>,
 ) -> Vec<&'r ClaudeCodeRow<'s>> {
-    let metadata = boundary
-        .value
-        .compact_metadata
-        .map(|raw| Members::from_json(raw.get()));
-    let Some(segment) = metadata.and_then(|members| members.get("preservedSegment")) else {
+    let Some((places, anchor)) = preserved_rows(rows, boundary) else {
         return live;
     };
-    let segment = Members::from_json(segment.get());
-    let place = |key: &str| {
-        let uuid = string_value(segment.get(key))?;
-        rows.iter()
-            .position(|row| row.index < boundary.index && row.value.uuid().as_ref() == Some(&uuid))
-    };
-    let (Some(head), Some(tail)) = (place("headUuid"), place("tailUuid")) else {
-        return live;
-    };
-    let preserved = rows_in_context(rows.get(head..=tail).unwrap_or_default());
-    let anchor = string_value(segment.get("anchorUuid"));
+    let preserved = rows_in_context(rows.get(places).unwrap_or_default().iter());
     let at = live
         .iter()
         .position(|row| anchor.is_some() && row.value.uuid() == anchor);

@@ -341,6 +341,90 @@ fn a_boundary_may_preserve_lines_before_it() {
     );
 }
 
+/// What a session says, and what it said from its beginning on.
+fn both_scopes(lines: &[String]) -> [Vec<String>; 2] {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    [TranscriptScope::Live, TranscriptScope::Whole]
+        .map(|scope| texts(&read(&lines, scope).conversation.entries))
+}
+
+#[test]
+fn a_rewind_past_a_boundary_leaves_it_behind() {
+    let closes = |uuid: &str, closed: &str| {
+        boundary(uuid, "{}").replace(
+            "\"type\"",
+            &format!("\"logicalParentUuid\":\"{closed}\",\"type\""),
+        )
+    };
+    let summary = |uuid: &str, parent: &str| {
+        user(uuid, parent, &format!("summary {uuid}")).replace(
+            "\"type\":\"user\"",
+            "\"isCompactSummary\":true,\"type\":\"user\"",
+        )
+    };
+    let answer = |uuid: &str, parent: &str| {
+        says(
+            uuid,
+            parent,
+            &format!(r#"{{"type":"text","text":"answer {uuid}"}}"#),
+        )
+    };
+    let opening = vec![
+        user("u1", "", "first"),
+        answer("a1", "u1"),
+        user("u2", "a1", "wrong turn"),
+        answer("a2", "u2"),
+        closes("b1", "a2"),
+        summary("s1", "b1"),
+        user("u3", "s1", "goes on"),
+        answer("a3", "u3"),
+    ];
+    let with = |more: &[String]| both_scopes(&[&opening, more].concat());
+
+    let before = with(&[user("u4", "a1", "right turn"), answer("a4", "u4")]);
+    let said = ["first", "answer a1", "right turn", "answer a4"];
+    assert_eq!(before, [said, said]);
+
+    let at_the_last = with(&[answer("a4", "a2"), user("u5", "a4", "unaware of it")]);
+    let said = [
+        "first",
+        "answer a1",
+        "wrong turn",
+        "answer a2",
+        "answer a4",
+        "unaware of it",
+    ];
+    assert_eq!(at_the_last, [said, said]);
+
+    let back = with(&[user("u4", "a1", "right turn"), user("u5", "s1", "instead")]);
+    let whole = [
+        "first",
+        "answer a1",
+        "wrong turn",
+        "answer a2",
+        "summary s1",
+        "instead",
+    ];
+    assert_eq!(back, [&whole[4..], &whole[..]]);
+
+    let next = [
+        closes("b2", "a3"),
+        summary("s2", "b2"),
+        user("u4", "a3", "later turn"),
+    ];
+    let whole = [
+        "first",
+        "answer a1",
+        "wrong turn",
+        "answer a2",
+        "summary s1",
+        "goes on",
+        "answer a3",
+        "later turn",
+    ];
+    assert_eq!(with(&next), [&whole[4..], &whole[..]]);
+}
+
 #[test]
 fn a_prompt_that_rewinds_leaves_the_branch_behind() {
     let lines = [
