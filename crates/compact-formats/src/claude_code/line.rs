@@ -22,8 +22,6 @@ pub(super) struct ClaudeCodeLine<'a> {
     subtype: Option<&'a RawValue>,
     uuid: Option<&'a RawValue>,
     parent_uuid: Option<&'a RawValue>,
-    /// What a boundary closed, which it does not hang on.
-    logical_parent_uuid: Option<&'a RawValue>,
     is_sidechain: Option<&'a RawValue>,
     is_meta: Option<&'a RawValue>,
     is_compact_summary: Option<&'a RawValue>,
@@ -93,10 +91,6 @@ impl<'a> ClaudeCodeLine<'a> {
 
     pub(super) fn parent(&self) -> Option<Cow<'a, str>> {
         string_value(self.parent_uuid)
-    }
-
-    pub(super) fn logical_parent(&self) -> Option<Cow<'a, str>> {
-        string_value(self.logical_parent_uuid)
     }
 
     pub(super) fn compacted_from(&self) -> Option<Cow<'a, str>> {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use compact_core::message::EntryMeta;
 
 use super::line::ClaudeCodeLineKind;
-use super::stretch::{ClaudeCodeRow, SessionStretches, is_said, preserved_rows};
+use super::stretch::{ClaudeCodeRow, PreservedRows, SessionStretches, is_said};
 use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
@@ -105,10 +105,11 @@ fn with_preserved<'r, 's>(
     rows: &'r [ClaudeCodeRow<'s>],
     mut live: Vec<&'r ClaudeCodeRow<'s>>,
 ) -> Vec<&'r ClaudeCodeRow<'s>> {
-    let Some((places, anchor)) = preserved_rows(rows, boundary) else {
+    let Some(PreservedRows { places, anchor, .. }) = PreservedRows::find(rows, boundary) else {
         return live;
     };
-    let preserved = rows_in_context(rows.get(places).unwrap_or_default().iter());
+    let preserved: Vec<_> = places.iter().filter_map(|at| rows.get(*at)).collect();
+    let preserved = rows_in_context(preserved.into_iter());
     let at = live
         .iter()
         .position(|row| anchor.is_some() && row.value.uuid() == anchor);

@@ -1,15 +1,17 @@
 //! Which stretch of a session each line is on: the one that a boundary opens, or what hangs on none.
 //!
 //! A boundary is in force while the lines that follow hang on it. A person who rewinds to a line before it goes
-//! on with what it closed: the client then loads that, and what hangs on the boundary is in no context.
+//! on with what it closed: the client then loads that, and what hangs on the boundary is in no context. Lines
+//! before it that a boundary preserves hang on it too. The client may write lines once more as they were; that
+//! leads nowhere.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ops::RangeInclusive;
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
 
 use super::line::{ClaudeCodeLine, ClaudeCodeLineKind};
 use crate::TranscriptScope;
-use crate::json::{Members, string_value};
 use crate::source::SourceLine;
 
 pub(super) type ClaudeCodeRow<'s> = SourceLine<'s, ClaudeCodeLine<'s>>;
@@ -19,47 +21,57 @@ type StretchStart = Option<usize>;
 
 /// The stretches of a session.
 #[derive(Default)]
-pub(super) struct SessionStretches {
+pub(super) struct SessionStretches<'s> {
     /// The stretch of every row; empty where the session has no boundary.
     of_rows: Vec<StretchStart>,
+    /// The stretch of what hangs on a line.
+    by_uuid: HashMap<Cow<'s, str>, StretchStart>,
     /// The stretch that each boundary closed.
     closed: HashMap<usize, StretchStart>,
     /// The stretch of the last line.
     last: StretchStart,
 }
 
-impl SessionStretches {
-    pub(super) fn from_rows(rows: &[ClaudeCodeRow<'_>]) -> SessionStretches {
+impl<'s> SessionStretches<'s> {
+    pub(super) fn from_rows(rows: &[ClaudeCodeRow<'s>]) -> SessionStretches<'s> {
         let mut stretches = SessionStretches::default();
-        let is_boundary = |row: &ClaudeCodeRow<'_>| is_boundary(&row.value);
-        if !rows.iter().any(is_boundary) {
+        if !rows.iter().any(|row| is_boundary(&row.value)) {
             return stretches;
         }
-        let mut by_uuid: HashMap<Cow<'_, str>, StretchStart> = HashMap::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
-            let line = &row.value;
-            let hung_on = if is_boundary(row) {
-                line.logical_parent()
-            } else {
-                line.parent()
-            };
-            let parent = hung_on.and_then(|uuid| by_uuid.get(&uuid).copied());
-            let mut stretch = parent.unwrap_or(stretches.last);
-            if is_boundary(row) {
-                stretches.closed.insert(at, stretch);
-                stretch = Some(at);
-                let preserved = preserved_rows(rows, at).map(|(places, _)| places);
-                let preserved = preserved.and_then(|places| rows.get(places));
-                let uuids = preserved.unwrap_or_default().iter();
-                by_uuid.extend(uuids.filter_map(|row| Some((row.value.uuid()?, stretch))));
-            }
-            by_uuid.extend(line.uuid().map(|uuid| (uuid, stretch)));
-            stretches.of_rows.push(stretch);
-            if is_boundary(row) || is_said(line) {
-                stretches.last = stretch;
+            match is_boundary(&row.value) {
+                true => stretches.open(rows, at),
+                false => stretches.add(&row.value),
             }
         }
         stretches
+    }
+
+    fn open(&mut self, rows: &[ClaudeCodeRow<'s>], at: usize) {
+        self.closed.insert(at, self.last);
+        self.last = Some(at);
+        self.of_rows.push(self.last);
+        let own = rows.get(at).and_then(|row| row.value.uuid());
+        let preserved = PreservedRows::find(rows, at).unwrap_or_default();
+        let hanging = own.into_iter().chain(preserved.uuids);
+        self.by_uuid.extend(hanging.map(|uuid| (uuid, Some(at))));
+    }
+
+    fn add(&mut self, line: &ClaudeCodeLine<'s>) {
+        let uuid = line.uuid();
+        let is_known = uuid
+            .as_ref()
+            .is_some_and(|uuid| self.by_uuid.contains_key(uuid));
+        let parent = line.parent().filter(|_| !is_known);
+        let parent = parent.and_then(|parent| self.by_uuid.get(&parent).copied());
+        let stretch = parent.unwrap_or(self.last);
+        self.of_rows.push(stretch);
+        if let Some(uuid) = uuid.filter(|_| !is_known) {
+            self.by_uuid.insert(uuid, stretch);
+        }
+        if is_said(line) {
+            self.last = stretch;
+        }
     }
 
     /// Returns the boundary that is in force.
@@ -69,7 +81,7 @@ impl SessionStretches {
 
     /// Returns the rows that the last line goes back to: its stretch alone, or those before it too, each up to the
     /// boundary that closed it.
-    pub(super) fn select<'r, 's>(
+    pub(super) fn select<'r>(
         &self,
         rows: &'r [ClaudeCodeRow<'s>],
         scope: TranscriptScope,
@@ -104,24 +116,80 @@ pub(super) fn is_said(line: &ClaudeCodeLine<'_>) -> bool {
     )
 }
 
-/// Returns the rows before a boundary that it preserves, which hang on it without being repeated, and the uuid of
-/// the line that they follow.
-pub(super) fn preserved_rows<'s>(
-    rows: &[ClaudeCodeRow<'s>],
-    boundary: usize,
-) -> Option<(RangeInclusive<usize>, Option<Cow<'s, str>>)> {
-    let metadata = rows.get(boundary)?.value.compact_metadata?;
-    let segment = Members::from_json(metadata.get()).get("preservedSegment")?;
-    let segment = Members::from_json(segment.get());
-    let place = |key: &str| {
-        let uuid = string_value(segment.get(key))?;
-        let before = rows.get(..boundary).unwrap_or_default();
-        before
-            .iter()
-            .position(|row| row.value.uuid().as_ref() == Some(&uuid))
-    };
-    Some((
-        place("headUuid")?..=place("tailUuid")?,
-        string_value(segment.get("anchorUuid")),
-    ))
+/// Rows before a boundary that it preserves: they hang on it without being repeated.
+#[derive(Default)]
+pub(super) struct PreservedRows<'s> {
+    /// Their places.
+    pub(super) places: Vec<usize>,
+    /// The uuid of the line that they follow.
+    pub(super) anchor: Option<Cow<'s, str>>,
+    /// The uuids of the lines that hang on the boundary with them.
+    uuids: Vec<Cow<'s, str>>,
+}
+
+/// What a boundary says of the lines that it preserves.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct BoundaryMetadata<'a> {
+    #[serde(borrow)]
+    preserved_segment: Option<PreservedSegment<'a>>,
+    /// Takes the place of the segment where there is one.
+    #[serde(borrow)]
+    preserved_messages: Option<PreservedMessages<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PreservedSegment<'a> {
+    #[serde(borrow)]
+    head_uuid: Cow<'a, str>,
+    #[serde(borrow)]
+    tail_uuid: Cow<'a, str>,
+    #[serde(borrow)]
+    anchor_uuid: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PreservedMessages<'a> {
+    #[serde(borrow)]
+    anchor_uuid: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    uuids: Vec<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    all_uuids: Vec<Cow<'a, str>>,
+}
+
+impl<'s> PreservedRows<'s> {
+    pub(super) fn find(rows: &[ClaudeCodeRow<'s>], boundary: usize) -> Option<PreservedRows<'s>> {
+        let metadata = rows.get(boundary)?.value.compact_metadata?;
+        let metadata: BoundaryMetadata<'s> = serde_json::from_str(metadata.get()).ok()?;
+        let before = rows.get(..boundary)?;
+        if let Some(messages) = metadata.preserved_messages {
+            let mut open: HashSet<&str> = messages.uuids.iter().map(AsRef::as_ref).collect();
+            let is_kept = |row: &ClaudeCodeRow<'s>, open: &mut HashSet<&str>| {
+                row.value.uuid().is_some_and(|uuid| open.remove(&*uuid))
+            };
+            let places = before.iter().enumerate();
+            let places = places.filter(|(_, row)| is_kept(row, &mut open));
+            return Some(PreservedRows {
+                places: places.map(|(at, _)| at).collect(),
+                anchor: messages.anchor_uuid,
+                uuids: [messages.uuids, messages.all_uuids].concat(),
+            });
+        }
+        let segment = metadata.preserved_segment?;
+        let place = |uuid: &Cow<'_, str>| {
+            let mut rows = before.iter();
+            rows.position(|row| row.value.uuid().as_ref() == Some(uuid))
+        };
+        let places: Vec<usize> =
+            (place(&segment.head_uuid)?..=place(&segment.tail_uuid)?).collect();
+        let rows = places.iter().filter_map(|at| rows.get(*at));
+        Some(PreservedRows {
+            uuids: rows.filter_map(|row| row.value.uuid()).collect(),
+            places,
+            anchor: segment.anchor_uuid,
+        })
+    }
 }

@@ -323,22 +323,52 @@ fn the_last_boundary_opens_the_live_context() {
 
 #[test]
 fn a_boundary_may_preserve_lines_before_it() {
+    for metadata in [
+        r#"{"preservedSegment":{"headUuid":"u2","anchorUuid":"s1","tailUuid":"a2"}}"#,
+        r#"{"preservedMessages":{"anchorUuid":"s1","uuids":["u2","a2"],"allUuids":["u2","a2"]}}"#,
+    ] {
+        let lines = [
+            user("u1", "", "old"),
+            user("u2", "u1", "kept"),
+            says("a2", "u2", r#"{"type":"text","text":"kept too"}"#),
+            boundary("b1", metadata),
+            user("s1", "b1", "summary"),
+            user("u3", "a2", "new"),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(
+            texts(&read(&lines, TranscriptScope::Live).conversation.entries),
+            ["summary", "kept", "kept too", "new"]
+        );
+    }
+}
+
+/// A client that compacts twice writes what the first compaction closed once more, and hangs a line on that.
+#[test]
+fn lines_that_are_written_again_leave_no_boundary_behind() {
     let lines = [
         user("u1", "", "old"),
-        user("u2", "u1", "kept"),
-        says("a2", "u2", r#"{"type":"text","text":"kept too"}"#),
-        boundary(
-            "b1",
-            r#"{"preservedSegment":{"headUuid":"u2","anchorUuid":"s1","tailUuid":"a2"}}"#,
-        ),
+        boundary("b1", "{}"),
         user("s1", "b1", "summary"),
-        user("u3", "a2", "new"),
+        user("u2", "s1", "newer"),
+        user("u1", "", "old"),
+        line(
+            "d1",
+            "u1",
+            r#""type":"system","subtype":"stop_hook_summary""#,
+        ),
+        boundary(
+            "b2",
+            r#"{"preservedSegment":{"headUuid":"u2","anchorUuid":"s2","tailUuid":"u2"}}"#,
+        ),
+        user("s2", "b2", "second summary"),
+        user("u3", "u2", "newest"),
     ];
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert_eq!(
-        texts(&read(&lines, TranscriptScope::Live).conversation.entries),
-        ["summary", "kept", "kept too", "new"]
-    );
+    let [live, whole] = both_scopes(&lines);
+    assert_eq!(live, ["second summary", "newer", "newest"]);
+    for text in ["old", "summary", "newer", "newest"] {
+        assert!(whole.iter().any(|said| said == text), "{text}: {whole:?}");
+    }
 }
 
 /// What a session says, and what it said from its beginning on.
@@ -350,12 +380,6 @@ fn both_scopes(lines: &[String]) -> [Vec<String>; 2] {
 
 #[test]
 fn a_rewind_past_a_boundary_leaves_it_behind() {
-    let closes = |uuid: &str, closed: &str| {
-        boundary(uuid, "{}").replace(
-            "\"type\"",
-            &format!("\"logicalParentUuid\":\"{closed}\",\"type\""),
-        )
-    };
     let summary = |uuid: &str, parent: &str| {
         user(uuid, parent, &format!("summary {uuid}")).replace(
             "\"type\":\"user\"",
@@ -374,7 +398,7 @@ fn a_rewind_past_a_boundary_leaves_it_behind() {
         answer("a1", "u1"),
         user("u2", "a1", "wrong turn"),
         answer("a2", "u2"),
-        closes("b1", "a2"),
+        boundary("b1", "{}"),
         summary("s1", "b1"),
         user("u3", "s1", "goes on"),
         answer("a3", "u3"),
@@ -408,7 +432,7 @@ fn a_rewind_past_a_boundary_leaves_it_behind() {
     assert_eq!(back, [&whole[4..], &whole[..]]);
 
     let next = [
-        closes("b2", "a3"),
+        boundary("b2", "{}"),
         summary("s2", "b2"),
         user("u4", "a3", "later turn"),
     ];
