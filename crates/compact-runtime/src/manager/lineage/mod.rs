@@ -4,7 +4,8 @@
 //! the wire, then the chain of entry hashes: never how a conversation begins. A frame is believed when
 //! its full receipt id is on record for the session and the history opens with that record's view up to
 //! its summary; what the view shows beyond that, and the history does not, was taken back, and the
-//! ledger ends before it. A line that somebody went on from otherwise is a session of its own.
+//! ledger ends before it. Some agents put the summary first: a history that does so, and that its session does
+//! not own by name, has to show the whole view. A line that somebody went on from otherwise is a session of its own.
 
 #[cfg(test)]
 mod tests;
@@ -149,7 +150,8 @@ impl Manager {
                 None => record,
             });
             let opening = record
-                .and_then(|record| OpeningRecord::match_view(record, conversation, hashes, at));
+                .and_then(|record| OpeningRecord::match_view(record, conversation, hashes, at))
+                .filter(|opening| session_id.is_some() || opening.is_provable(conversation));
             if opening.is_some() {
                 return Ok(opening);
             }
@@ -391,6 +393,18 @@ impl OpeningRecord {
             shown,
             written,
         })
+    }
+
+    /// Whether a history that nobody named shows enough: the view as it was made, as far as the history goes on
+    /// from it, or all of it with the summary first. Its agent may have named it.
+    fn is_provable(&self, conversation: &Conversation) -> bool {
+        let view = &self.record.view_hashes;
+        let is_moved = in_order_of(self.record.view_identity(), &self.shown.history)
+            .first()
+            .map(|(hash, _)| hash)
+            != view.first();
+        let is_named = conversation.session_id.as_ref() == Some(&self.record.session_id);
+        !is_moved || is_named || self.shown.known >= view.len()
     }
 }
 

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 
 use compact_core::message::{Conversation, Entry, EntryKind, Role};
+use compact_core::token::Tokens;
 use compact_core::view::ViewItem;
 use compact_core::wire::WireRules;
 
-use super::super::session_state::SessionState;
+use super::super::session_state::{ENTRIES_FORMAT, SessionState, serialize_entries};
 use super::super::tests::manager;
-use super::super::{Manager, Preflight};
+use super::super::{CompactionRequest, Manager, Preflight, RequestOutcome};
 
 /// What a client keeps of its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,5 +261,76 @@ async fn a_frame_that_is_not_in_the_view_proves_nothing() {
                 .all(|kind| !matches!(kind, EntryKind::Summary { .. })),
             "{role}"
         );
+    }
+}
+
+/// A conversation that nobody named; every word of it begins with `word`.
+fn unnamed_chat(word: &str) -> Vec<Entry> {
+    let mut entries = vec![Entry::from_text("u", Role::User, "Set every constant.")];
+    for n in 0..30 {
+        let filler = "the tests are green again ".repeat(8);
+        entries.extend([
+            Entry::from_text(
+                "u",
+                Role::User,
+                format!("Set {word}_{n} in src/{word}_{n}.rs."),
+            ),
+            Entry::from_text("a", Role::Assistant, format!("{word}_{n} is set. {filler}")),
+        ]);
+    }
+    entries
+}
+
+/// The view of an unnamed history, and what its receipt goes on from.
+async fn compact_unnamed(
+    manager: &Manager,
+    entries: Vec<Entry>,
+    budget: u64,
+) -> (Vec<Entry>, Option<String>) {
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    let original = serialize_entries(&conversation.entries);
+    let rules = &WireRules::LENIENT;
+    let request = CompactionRequest::new(&conversation, rules, ENTRIES_FORMAT, original)
+        .with_budget(Tokens(budget));
+    let RequestOutcome::Done(made) = manager.compact(&request).await.unwrap() else {
+        panic!("nothing was compacted");
+    };
+    let compaction = made.compaction;
+    let plain = compaction.view.shown_entries(&conversation).into_iter();
+    let plain = plain.map(|entry| Entry::from_text("v", entry.role, entry.plain_text()));
+    (plain.collect(), compaction.receipt.previous)
+}
+
+/// What is on record is not told to whoever shows some of its view in an order that nobody was given.
+#[tokio::test]
+async fn a_history_without_a_name_shows_a_view_in_its_order_or_all_of_it() {
+    let (manager, _) = manager(30_000);
+    let (view, _) = compact_unnamed(&manager, unnamed_chat("theirs"), 900).await;
+    let is_summary = |entry: &Entry| entry.plain_text().starts_with("<COMPACT-SUMMARY");
+    let at = view.iter().position(is_summary).unwrap();
+    assert!(at > 0 && view.len() > at + 1, "the view has all its parts");
+    let (before, summary, rest) = (&view[..at], &view[at..=at], &view[at + 1..]);
+    let told = |parts: &[&[Entry]]| {
+        let history = [&parts.concat()[..], &unnamed_chat("mine")].concat();
+        let given = serde_json::to_string(&history).unwrap();
+        let manager = &manager;
+        async move {
+            let (view, previous) = compact_unnamed(manager, history, 2_000).await;
+            let said = serde_json::to_string(&view).unwrap();
+            let is_told = |n: &usize| {
+                let word = format!("theirs_{n}.");
+                said.contains(&word) && !given.contains(&word)
+            };
+            (previous.is_some(), (0..30).filter(is_told).count())
+        }
+    };
+    assert_eq!(told(&[summary, before]).await, (false, 0));
+    assert_eq!(told(&[summary]).await, (false, 0));
+    for goes_on in [&[before, summary][..], &[summary, before, rest]] {
+        let (is_linked, _) = told(goes_on).await;
+        assert!(is_linked, "{} parts", goes_on.len());
     }
 }
