@@ -8,10 +8,11 @@ use std::net::IpAddr;
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use subtle::ConstantTimeEq;
 
 use crate::header::{self, PROVIDER_KEYS};
+use crate::route::Route;
 use crate::settings::{GatewaySettings, SettingsError};
 use crate::upstream::Upstream;
 
@@ -104,36 +105,35 @@ impl AccessError {
 pub(crate) struct Admission {
     pub(crate) tenant: Tenant,
     pub(crate) grant: KeyGrant,
-    credential: Credential,
-}
-
-/// Where the gateway's key stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Credential {
-    /// Beside the provider's, or nowhere.
-    Own,
-    /// In the place of the provider's.
-    InPlaceOfProviders,
 }
 
 impl AccessKey {
     /// Reads a key's hash as the configuration has it, and what it may be used for.
     pub(crate) fn from_setting(tenant: &str, setting: &str) -> Result<AccessKey, SettingsError> {
-        let wrong = || SettingsError::KeyHash(tenant.to_owned());
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        let opens_plain = tenant.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !opens_plain || !tenant.bytes().all(is_plain) {
+            return Err(SettingsError::KeyName(tenant.to_owned()));
+        }
         let mut words = setting.split_whitespace();
         let hash = blake3::Hash::from_hex(words.next().unwrap_or_default());
-        let hash = hash.map_err(|_| wrong())?;
+        let hash = hash.map_err(|_| SettingsError::KeyHash(tenant.to_owned()))?;
         let grant = KeyGrant::read(words);
         let grant = grant.ok_or_else(|| SettingsError::KeyGrant(tenant.to_owned()))?;
-        match tenant.bytes().all(is_plain) {
-            true => Ok(AccessKey {
-                tenant: tenant.to_owned(),
-                hash: *hash.as_bytes(),
-                grant,
-            }),
-            false => Err(wrong()),
-        }
+        Ok(AccessKey {
+            tenant: tenant.to_owned(),
+            hash: *hash.as_bytes(),
+            grant,
+        })
+    }
+
+    /// Returns the tenant of a key that has the name or the hash of an earlier one.
+    pub(crate) fn find_repeated(keys: &[AccessKey]) -> Option<&str> {
+        let is_same = |a: &AccessKey, b: &AccessKey| a.tenant == b.tenant || a.hash == b.hash;
+        let mut later = keys.iter().enumerate();
+        let repeated =
+            later.find(|(at, key)| keys.iter().take(*at).any(|known| is_same(known, key)));
+        repeated.map(|(_, key)| key.tenant.as_str())
     }
 
     /// Returns whose it is.
@@ -183,30 +183,26 @@ fn random_hex<const N: usize>() -> Option<String> {
 pub(crate) fn admit(
     settings: &GatewaySettings,
     headers: &HeaderMap,
-) -> Result<Admission, AccessError> {
+) -> Result<Tenant, AccessError> {
     if settings.keys.is_empty() {
         return match is_from_web_page(headers) {
             true => Err(AccessError::WebPage),
             false => Ok(Admission {
                 tenant: Tenant::default(),
                 grant: KeyGrant::default(),
-                credential: Credential::Own,
             }),
         };
     }
-    let own = header::header_text(headers, &header::KEY).map(|key| (key, Credential::Own));
+    let own = header::header_text(headers, &header::KEY);
     let others = PROVIDER_KEYS.into_iter().filter_map(|name| {
         let text = header::header_text(headers, &name)?;
-        let key = text.strip_prefix("Bearer ").unwrap_or(text);
-        Some((key, Credential::InPlaceOfProviders))
+        Some(text.strip_prefix("Bearer ").unwrap_or(text))
     });
-    let found = own.into_iter().chain(others).find_map(|(key, credential)| {
+    let found = own.into_iter().chain(others).find_map(|key| {
         let known = settings.keys.iter().find(|known| known.matches(key))?;
-        let tenant = Tenant(known.tenant.clone());
         Some(Admission {
-            tenant,
+            tenant: Tenant(known.tenant.clone()),
             grant: known.grant.clone(),
-            credential,
         })
     });
     found.ok_or(AccessError::Key)
@@ -220,29 +216,60 @@ impl Admission {
             _ => Ok(()),
         }
     }
+}
 
-    /// Puts the upstream's own key into headers, where it has one. The gateway's key never goes on.
-    pub(crate) fn set_upstream_key(
-        &self,
-        headers: &mut HeaderMap,
-        upstream: &Upstream,
-    ) -> Result<(), AccessError> {
-        let Some(key) = &upstream.key else {
-            return match self.credential {
-                Credential::Own => Ok(()),
-                Credential::InPlaceOfProviders => Err(AccessError::NoUpstreamKey),
-            };
+/// Takes the gateway's keys out of what goes to an upstream, wherever they stand, and puts the upstream's own in, where
+/// it has one.
+pub(crate) fn replace_keys(
+    settings: &GatewaySettings,
+    headers: &mut HeaderMap,
+    route: &mut Route,
+) -> Result<(), AccessError> {
+    let sent = find_provider_key(headers);
+    remove_gateway_keys(settings, headers, &mut route.target);
+    let Some(key) = &route.upstream.key else {
+        let is_lost = sent.is_some() && find_provider_key(headers).is_none();
+        return if is_lost {
+            Err(AccessError::NoUpstreamKey)
+        } else {
+            Ok(())
         };
-        let mut names = PROVIDER_KEYS.into_iter();
-        let sent = names.find(|name| headers.contains_key(name));
-        let name = sent.unwrap_or(AUTHORIZATION);
-        for other in &PROVIDER_KEYS {
-            headers.remove(other);
-        }
-        let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
-        let value = key.header_value(prefix).ok_or(AccessError::NoUpstreamKey)?;
-        headers.insert(name, value);
-        Ok(())
+    };
+    let name = sent.unwrap_or(AUTHORIZATION);
+    for other in &PROVIDER_KEYS {
+        headers.remove(other);
+    }
+    let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
+    let value = key.header_value(prefix).ok_or(AccessError::NoUpstreamKey)?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// Returns the header that a provider's key came in.
+fn find_provider_key(headers: &HeaderMap) -> Option<HeaderName> {
+    let mut names = PROVIDER_KEYS.into_iter();
+    names.find(|name| headers.contains_key(name))
+}
+
+/// Takes out every header, and every part of the query, that has a key of the gateway in it, whose ever it is.
+fn remove_gateway_keys(settings: &GatewaySettings, headers: &mut HeaderMap, target: &mut String) {
+    let has_key = |text: &str| {
+        let is_between = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let mut words = text.split_whitespace().chain(text.split(is_between));
+        let is_key = |word: &str| settings.keys.iter().any(|known| known.matches(word));
+        !settings.keys.is_empty() && words.any(|word| !word.is_empty() && is_key(word))
+    };
+    let holding = |(name, value): (&HeaderName, &HeaderValue)| {
+        has_key(&String::from_utf8_lossy(value.as_bytes())).then(|| name.clone())
+    };
+    let named: Vec<HeaderName> = headers.iter().filter_map(holding).collect();
+    for name in named {
+        headers.remove(name);
+    }
+    if let Some((path, query)) = target.split_once('?').filter(|(_, query)| has_key(query)) {
+        let rest: Vec<&str> = query.split('&').filter(|pair| !has_key(pair)).collect();
+        let query = if rest.is_empty() { "" } else { "?" };
+        *target = format!("{path}{query}{}", rest.join("&"));
     }
 }
 
@@ -270,10 +297,13 @@ fn is_this_machine(authority: &Authority) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use compact::config::GatewayConfig;
-    use http::{HeaderName, HeaderValue};
 
     use super::*;
+    use crate::route::Endpoint;
+    use crate::upstream::UpstreamKey;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let pairs = pairs.iter().map(|(name, value)| {
@@ -296,9 +326,7 @@ mod tests {
     #[test]
     fn without_keys_programs_of_this_machine_are_one_tenant_and_pages_are_refused() {
         let settings = settings(Vec::new());
-        let admitted = |pairs: &[(&'static str, &str)]| {
-            admit(&settings, &headers(pairs)).map(|admission| admission.tenant)
-        };
+        let admitted = |pairs: &[(&'static str, &str)]| admit(&settings, &headers(pairs));
         let one = Ok(Tenant::default());
         assert_eq!(admitted(&[("host", "127.0.0.1:8787")]), one);
         assert_eq!(
@@ -327,13 +355,15 @@ mod tests {
         let settings = settings(vec![one.setting.clone(), two.setting]);
         assert!(!one.setting.contains(&one.key));
         let tenant = |pairs: &[(&'static str, &str)]| {
-            admit(&settings, &headers(pairs)).map(|admission| admission.tenant.scope())
+            admit(&settings, &headers(pairs)).map(|tenant| tenant.scope())
         };
         assert_eq!(
             tenant(&[("x-compact-key", &one.key)]),
             Ok("one/".to_owned())
         );
-        assert_eq!(tenant(&[("x-api-key", &two.key)]), Ok("two/".to_owned()));
+        for name in ["x-api-key", "x-goog-api-key", "api-key"] {
+            assert_eq!(tenant(&[(name, &two.key)]), Ok("two/".to_owned()), "{name}");
+        }
         let bearer = format!("Bearer {}", two.key);
         assert_eq!(tenant(&[("authorization", &bearer)]), Ok("two/".to_owned()));
         assert_eq!(
@@ -341,6 +371,25 @@ mod tests {
             Err(AccessError::Key)
         );
         assert_eq!(tenant(&[]), Err(AccessError::Key));
+    }
+
+    /// What an upstream gets: its headers and its target.
+    fn sent(
+        settings: &GatewaySettings,
+        came: &[(&'static str, &str)],
+        target: &str,
+        key: &str,
+    ) -> Result<(HeaderMap, String), AccessError> {
+        let mut upstream = Upstream::new("local", "http://127.0.0.1:1").unwrap();
+        upstream.key = UpstreamKey::new(key.to_owned());
+        let mut route = Route {
+            upstream: Arc::new(upstream),
+            target: target.to_owned(),
+            endpoint: Endpoint::Other,
+        };
+        let mut headers = headers(came);
+        replace_keys(settings, &mut headers, &mut route)?;
+        Ok((headers, route.target))
     }
 
     #[test]
@@ -367,16 +416,53 @@ mod tests {
 
     #[test]
     fn the_gateways_key_never_goes_to_an_upstream() {
-        let one = make_key("one").unwrap();
-        let settings = settings(vec![one.setting]);
-        let mut upstream = Upstream::new("local", "http://127.0.0.1:1").unwrap();
-        let came = headers(&[("x-api-key", &one.key)]);
-        let admission = admit(&settings, &came).unwrap();
-        let mut sent = came;
+        let (one, two) = (make_key("one").unwrap(), make_key("two").unwrap());
+        let settings = settings(vec![one.setting, two.setting]);
+        let came = [("x-api-key", one.key.as_str())];
         let refused = Err(AccessError::NoUpstreamKey);
-        assert_eq!(admission.set_upstream_key(&mut sent, &upstream), refused);
-        upstream.key = crate::upstream::UpstreamKey::new("sk-real".to_owned());
-        assert_eq!(admission.set_upstream_key(&mut sent, &upstream), Ok(()));
-        assert_eq!(sent, headers(&[("x-api-key", "sk-real")]));
+        assert_eq!(sent(&settings, &came, "/v1/x", ""), refused);
+        let keyed = (headers(&[("x-api-key", "sk-real")]), "/v1/x".to_owned());
+        assert_eq!(sent(&settings, &came, "/v1/x", "sk-real"), Ok(keyed));
+        for key in [&one.key, &two.key] {
+            let (bearer, cookie) = (format!("bearer  {key}"), format!("a=b; k={key}"));
+            let came = [
+                ("authorization", "Bearer sk-client"),
+                ("x-api-key", key.as_str()),
+                ("api-key", key.as_str()),
+                ("x-other", bearer.as_str()),
+                ("cookie", cookie.as_str()),
+                ("x-stainless-lang", "js"),
+            ];
+            let target = format!("/v1/x?alt=sse&key={key}");
+            for (own, goes) in [("", "Bearer sk-client"), ("sk-real", "Bearer sk-real")] {
+                let rest = headers(&[("authorization", goes), ("x-stainless-lang", "js")]);
+                let expected = Ok((rest, "/v1/x?alt=sse".to_owned()));
+                assert_eq!(sent(&settings, &came, &target, own), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_has_a_plain_name_and_a_hash_of_its_own() {
+        let setting = |name: &str| make_key(name).unwrap().setting;
+        let (one, other) = (setting("one"), setting("other"));
+        let again = one.replace("one=", "two=");
+        let lists = [
+            vec![setting("..")],
+            vec![setting("-x")],
+            vec![setting("a/b")],
+            vec![one.clone(), setting("one")],
+            vec![one.clone(), again],
+        ];
+        let open = |keys: Vec<String>| {
+            GatewaySettings::from_config(&GatewayConfig {
+                keys,
+                ..GatewayConfig::default()
+            })
+        };
+        for keys in lists {
+            assert!(open(keys.clone()).is_err(), "{keys:?}");
+        }
+        assert!(open(vec![one, other]).is_ok());
     }
 }

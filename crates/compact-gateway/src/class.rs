@@ -6,7 +6,7 @@
 use compact::format::validate::Provider;
 use compact::message::{Block, Conversation, Entry, Role};
 use http::HeaderMap;
-use http::header::HeaderName;
+use http::header::{HeaderName, USER_AGENT};
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -170,7 +170,7 @@ pub(crate) fn classify(
     if let Some(class) = class_in_headers(headers) {
         return class;
     }
-    if let Some(kind) = compaction_kind(provider, facts, body, conversation) {
+    if let Some(kind) = compaction_kind(provider, headers, facts, body, conversation) {
         return RequestClass::Compaction(kind);
     }
     if facts.is_probe() {
@@ -226,13 +226,35 @@ const CLAUDE_OPENINGS: [&str; 2] = [
     "Your task is to create a detailed summary of the ",
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
 ];
+/// What its instructions say where it asks for one.
+const CLAUDE_SYSTEMS: [&str; 3] = [
+    "You are Claude Code",
+    "Claude Agent SDK",
+    "You are a helpful AI assistant tasked with summarizing conversations",
+];
 const CODEX_WORDS: &str = "CONTEXT CHECKPOINT COMPACTION";
 const OPENCODE_OPENING: &str = "Here is the conversation so far:\n\n<conversation>";
 const OPENCODE_WORDS: &str = "Provide a detailed prompt for continuing our conversation above";
 const GEMINI_WORDS: &str = "<state_snapshot>";
 
+/// Returns whether Claude Code asks, or what is built on it: anybody may use the words of its template.
+fn is_claude_code(headers: &HeaderMap, conversation: &Conversation) -> bool {
+    let is_named = headers
+        .keys()
+        .any(|name| name.as_str().starts_with("x-claude-code-"));
+    let agent = header_text(headers, &USER_AGENT);
+    let mut instructions = conversation.entries.iter();
+    is_named
+        || agent.is_some_and(|agent| agent.starts_with("claude-cli/"))
+        || instructions.any(|entry| {
+            let text = entry.plain_text();
+            entry.role.is_instruction() && CLAUDE_SYSTEMS.iter().any(|words| text.contains(words))
+        })
+}
+
 fn compaction_kind(
     provider: Provider,
+    headers: &HeaderMap,
     facts: &BodyFacts<'_>,
     body: &[u8],
     conversation: &Conversation,
@@ -258,7 +280,10 @@ fn compaction_kind(
             return Some(CompactionKind::CodexLocal);
         }
     }
-    if provider == Provider::Anthropic && CLAUDE_OPENINGS.iter().any(opens_with) {
+    if provider == Provider::Anthropic
+        && CLAUDE_OPENINGS.iter().any(opens_with)
+        && is_claude_code(headers, conversation)
+    {
         return Some(CompactionKind::ClaudeCode);
     }
     if conversation.tools.is_none() && opens_with(&OPENCODE_OPENING) {

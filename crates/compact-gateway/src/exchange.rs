@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Gateway;
-use crate::access::{self, AccessError, Admission};
+use crate::access::{self, AccessError, Tenant};
 use crate::body::{self, BodyError};
 use crate::class::RequestClass;
 use crate::compaction;
@@ -41,7 +41,7 @@ struct Outgoing {
 pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let settings = gateway.settings();
-    let route = route::find_route(&settings, &head.method, &head.uri, &head.headers);
+    let mut route = route::find_route(&settings, &head.method, &head.uri, &head.headers);
     let admission = match admit_request(gateway, &settings, &route, &head.headers) {
         Ok(admission) => admission,
         Err(error) => return refuse_access(&route, error),
@@ -52,7 +52,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
         return refusal::refuse(route.endpoint, status, "the gateway speaks plain HTTP");
     }
     let mut headers = header::forwarded_headers(&head.headers);
-    if let Err(error) = admission.set_upstream_key(&mut headers, &route.upstream) {
+    if let Err(error) = access::replace_keys(&settings, &mut headers, &mut route) {
         return refuse_access(&route, error);
     }
     let outgoing = Outgoing {
@@ -68,7 +68,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
             match read {
                 Ok(body) => {
                     let came = head.headers;
-                    answer_model(gateway, outgoing, admission, &came, body).await
+                    answer_model(gateway, outgoing, tenant, &came, body).await
                 }
                 Err(error) => refuse_body(outgoing.route.endpoint, &error),
             }
@@ -108,7 +108,7 @@ async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) ->
 async fn answer_model(
     gateway: &Arc<Gateway>,
     mut outgoing: Outgoing,
-    admission: Admission,
+    tenant: Tenant,
     came: &HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -130,7 +130,7 @@ async fn answer_model(
     };
     let request = ModelRequest {
         endpoint,
-        tenant: admission.tenant,
+        tenant,
         provider,
         upstream: Arc::clone(&outgoing.route.upstream),
         target: outgoing.route.target.clone(),

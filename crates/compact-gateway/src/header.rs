@@ -22,10 +22,11 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("x-compact-key");
 pub(crate) const RECEIPT: HeaderName = HeaderName::from_static("x-compact-receipt");
 
 /// Headers that a provider's key may come in.
-pub(crate) const PROVIDER_KEYS: [HeaderName; 3] = [
+pub(crate) const PROVIDER_KEYS: [HeaderName; 4] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("api-key"),
 ];
 
 /// Headers that belong to one connection.

@@ -358,13 +358,20 @@ fn model_in_target(target: &str) -> Option<String> {
 /// Returns what a prompt needs that does not fit, as far as an error says it.
 fn needed_tokens(error: &Error, window: Tokens) -> Tokens {
     use compact::manager::{CompactError, RuntimeError};
-    match error {
-        Error::Runtime(RuntimeError::Compact(
-            CompactError::InsufficientBudget { needed, .. }
-            | CompactError::InstructionsTooLarge { needed, .. },
-        )) => Tokens(needed.0.max(window.0 + 1)),
-        _ => Tokens(window.0 + 1),
-    }
+    let needed = match error {
+        Error::Runtime(RuntimeError::Compact(error)) => match error {
+            CompactError::InsufficientBudget { needed, .. } => *needed,
+            CompactError::InstructionsTooLarge {
+                system,
+                tools,
+                needed,
+                ..
+            } => *system + *tools + *needed,
+            _ => Tokens(0),
+        },
+        _ => Tokens(0),
+    };
+    needed.max(Tokens(window.0 + 1))
 }
 
 fn failure_name(error: &Error) -> &'static str {

@@ -90,6 +90,16 @@ pub enum SettingsError {
         "gateway.keys: behind the hash of `{0}` may stand upstreams=NAME+NAME and tokens_a_day=NUMBER, with names of upstreams that there are"
     )]
     KeyGrant(String),
+    /// The name of a key cannot open the names of sessions.
+    #[error(
+        "gateway.keys: `{0}` cannot be a name: use letters, digits, dashes, dots and `_`, a letter or digit first"
+    )]
+    KeyName(String),
+    /// Two keys would be one tenant, or one key two.
+    #[error(
+        "gateway.keys: `{0}` has the name or the hash of another key: each key is a tenant of its own"
+    )]
+    RepeatedKey(String),
     /// Whoever reaches the address could use it.
     #[error(
         "gateway.listen: {0} can be reached from other machines, and there are no gateway.keys"
@@ -114,6 +124,9 @@ impl GatewaySettings {
             .map(|(name, hash)| AccessKey::from_setting(name, hash))
             .collect();
         let keys = keys?;
+        if let Some(name) = AccessKey::find_repeated(&keys) {
+            return Err(SettingsError::RepeatedKey(name.to_owned()));
+        }
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(SettingsError::Open(listen));
         }

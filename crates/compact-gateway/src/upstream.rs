@@ -83,9 +83,9 @@ impl Upstream {
         })
     }
 
-    /// Returns the address of a path on this server; `None` for what is no path.
+    /// Returns the address of a path on this server; `None` for what is no path, or for one that climbs.
     pub(crate) fn address_of(&self, target: &str) -> Option<Uri> {
-        if !target.starts_with('/') {
+        if !target.starts_with('/') || has_dot_segment(target) {
             return None;
         }
         let target = format!("{}{target}", self.prefix);
@@ -98,6 +98,16 @@ impl Upstream {
     }
 }
 
+/// Returns whether a path has a segment that stands for a folder above or for its own, which servers resolve: what
+/// stands before the path would not hold.
+fn has_dot_segment(target: &str) -> bool {
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    let path = path.replace("%2e", ".").replace("%2E", ".");
+    let path = path.replace("%2f", "/").replace("%2F", "/");
+    path.split(['/', '\\'])
+        .any(|segment| matches!(segment, "." | ".."))
+}
+
 /// Connections to all upstreams, used again and again.
 #[derive(Clone)]
 pub(crate) struct UpstreamClient(Client<HttpsConnector<HttpConnector>, Body>);
@@ -106,7 +116,7 @@ pub(crate) struct UpstreamClient(Client<HttpsConnector<HttpConnector>, Body>);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
     /// The path is none.
-    #[error("the request's target is no path")]
+    #[error("the request's target is no path, or has `.` or `..` in it")]
     Target,
     /// The server cannot be reached, or hung up.
     #[error("cannot reach the upstream")]
@@ -165,6 +175,16 @@ mod tests {
         assert_eq!(address("//evil.example/x"), at("//evil.example/x"));
         assert_eq!(address("@evil.example/x"), None);
         assert_eq!(address("http://evil.example/"), None);
+        assert_eq!(address("/v1/..x/a.b?c=/../d"), at("/v1/..x/a.b?c=/../d"));
+        for climbing in [
+            "/../v1/x",
+            "/v1/./x",
+            "/v1/%2E%2e/x",
+            "/v1/x/..",
+            "/v1/..%2fx",
+        ] {
+            assert_eq!(address(climbing), None, "{climbing}");
+        }
     }
 
     #[test]

@@ -339,3 +339,29 @@ async fn what_has_nothing_to_summarize_is_the_models_to_answer() {
     );
     assert_eq!(scene.last_sent().body, body);
 }
+
+/// The words of an agent's template are anybody's.
+#[tokio::test]
+async fn a_client_that_is_not_claude_code_gets_its_models_answer() {
+    let scene = Scene::new(40_000, chat_answer).await;
+    let body = |system: &str| {
+        let messages = asked(12, claude_question());
+        json!({"model": "claude-sonnet-4-5", "max_tokens": 20000, "system": system, "messages": messages})
+            .to_string()
+    };
+    let minutes = "You write the minutes of meetings.";
+    let agent = [("user-agent", "claude-cli/2.1.197 (external, cli)")];
+    for (headers, system, sent) in [
+        (&[][..], minutes, 1),
+        (&[("user-agent", "anthropic-sdk-python/0.70")], minutes, 2),
+        (&agent, minutes, 2),
+        (
+            &[],
+            "You are Claude Code, Anthropic's official CLI for Claude.",
+            2,
+        ),
+    ] {
+        scene.post("/v1/messages", headers, body(system)).await;
+        assert_eq!(scene.sent().len(), sent, "{headers:?} {system}");
+    }
+}

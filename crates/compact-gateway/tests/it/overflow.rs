@@ -139,3 +139,17 @@ async fn an_empty_stream_of_a_large_prompt_is_tried_again_and_of_a_small_one_rel
     assert_eq!((answer.status, answer.text()), (200, ""));
     assert_eq!(scene.sent().len(), 3);
 }
+
+#[tokio::test]
+async fn instructions_that_do_not_fit_are_counted_whole() {
+    let scene = Scene::new(20_000, chat_answer).await;
+    let mut all = vec![json!({"role": "system", "content": "Heed the rule. ".repeat(10_000)})];
+    all.extend(messages(3));
+    let body = json!({"model": "gpt-5", "messages": all}).to_string();
+    let answer = scene.post("/v1/chat/completions", &[], body).await;
+    assert_eq!((answer.status, scene.sent().len()), (400, 0));
+    let says = answer.text();
+    let tokens = says.split("resulted in ").nth(1).unwrap();
+    let tokens: u64 = tokens.split(' ').next().unwrap().parse().unwrap();
+    assert!(tokens > 35_000, "{says}");
+}
