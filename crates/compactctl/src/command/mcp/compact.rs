@@ -19,7 +19,6 @@ use crate::command::compact;
 use crate::failure::{Failure, FailureCode};
 use crate::output::ExistingFile;
 use crate::report::number::group_digits;
-use crate::report::text::one_line;
 
 /// What to compact.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -170,7 +169,7 @@ pub(super) fn absolute_path(name: &str, help: &str) -> Result<PathBuf, Failure> 
 
 impl ToolOutput for CompactToolOutput {
     fn text(&self) -> String {
-        let session = one_line(&self.session_id, 80);
+        let session = tool::quote_name(&self.session_id);
         let [before, after, budget] =
             [self.tokens_before, self.tokens_after, self.budget].map(group_digits);
         let written = match &self.output {

@@ -143,7 +143,7 @@ impl BesideText {
 
 impl ToolOutput for ExpandToolOutput {
     fn text(&self) -> String {
-        let session = one_line(&self.session_id, 80);
+        let session = tool::quote_name(&self.session_id);
         let beside = |is: &str| match self.beside.as_ref().filter(|beside| beside.is == is) {
             Some(beside) => format!("{is} #{}:\n{}", beside.number, fence_text(&beside.text)),
             None => String::new(),

@@ -10,7 +10,6 @@ use crate::app::App;
 use crate::args::{GlobalArgs, RecallArgs};
 use crate::command::recall;
 use crate::failure::Failure;
-use crate::report::text::one_line;
 
 /// The most hits of one answer.
 const MOST: u32 = 50;
@@ -108,7 +107,7 @@ const STYLE: AnswerStyle = AnswerStyle {
 impl RecallHit {
     fn new(hit: SearchHit) -> RecallHit {
         let session_id = tool::shorten_name(&hit.session_id);
-        let session = one_line(&session_id, 80);
+        let session = tool::quote_name(&session_id);
         RecallHit {
             text: format!(
                 "{}, session {session}\n{}",

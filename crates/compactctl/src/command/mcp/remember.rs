@@ -12,7 +12,6 @@ use crate::app::App;
 use crate::args::{GlobalArgs, RememberArgs};
 use crate::command::remember;
 use crate::failure::Failure;
-use crate::report::text::one_line;
 
 /// How many sessions are named to one who did not say which.
 const NAMED: usize = 10;
@@ -105,11 +104,16 @@ fn only_session(app: &App) -> Result<String, Failure> {
         many => {
             let names = many.iter().take(NAMED).map(|session| {
                 let at = session.last_at.as_deref().unwrap_or_default();
-                format!("{} ({at})", session.session_id)
+                let receipt = session.last_receipt.as_deref().unwrap_or_default();
+                let name = tool::quote_name(&session.session_id);
+                format!("{name} ({at}, receipt {receipt})")
             });
             let names: Vec<String> = names.collect();
             let message = format!("{} sessions are archived", many.len());
-            let help = format!("say which as session; the newest: {}", names.join(", "));
+            let help = format!(
+                "say which as session, by its name or its receipt; the newest: {}",
+                names.join(", ")
+            );
             Err(Failure::usage(message, &help))
         }
     }
@@ -139,7 +143,7 @@ impl ToolOutput for RememberToolOutput {
         let receipt: String = self.receipt_id.chars().take(12).collect();
         format!(
             "session {}, summary v{}, {}; a line marked [#17] is {receipt}#17 for `expand`\n{}",
-            one_line(&self.session_id, 80),
+            tool::quote_name(&self.session_id),
             self.summary_version,
             self.note,
             self.page.quoted()

@@ -13,7 +13,7 @@ use super::{compact, expand, recall, remember};
 use crate::app::App;
 use crate::args::GlobalArgs;
 use crate::failure::{Failure, FailureCode};
-use crate::report::text::printable;
+use crate::report::text::one_line;
 
 /// How Claude Code is asked to put a tool before the model at once.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
@@ -158,9 +158,9 @@ fn simplify(value: &mut Value) {
 
 /// A failed call, in words that say what to do.
 pub(super) fn failure_result(failure: &Failure) -> CallToolResult {
-    let mut text = cut(&printable(failure.message()), LONGEST_WORDS);
+    let mut text = one_line(failure.message(), LONGEST_WORDS);
     if let Some(advice) = failure.advice() {
-        let advice = cut(&printable(advice), LONGEST_WORDS);
+        let advice = one_line(advice, LONGEST_WORDS);
         text = format!("{text}\nhelp: {advice}");
     }
     CallToolResult::error(vec![ContentBlock::text(text)])
@@ -169,6 +169,11 @@ pub(super) fn failure_result(failure: &Failure) -> CallToolResult {
 /// A name, which a transcript may have made as long as it likes.
 pub(super) fn shorten_name(text: &str) -> String {
     cut(text, LONGEST_NAME)
+}
+
+/// A name among our own words, as a quotation of one line: who made the transcript made the name as well.
+pub(super) fn quote_name(text: &str) -> String {
+    format!("`{}`", one_line(text, 80).replace('`', "'"))
 }
 
 fn cut(text: &str, most: usize) -> String {
