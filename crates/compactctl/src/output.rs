@@ -71,8 +71,18 @@ pub(crate) enum OutputTarget {
 pub(crate) struct FilePlace {
     path: PathBuf,
     existing: ExistingFile,
-    /// Those of a file that it follows; without one, a transcript is its owner's alone.
-    permissions: Option<Permissions>,
+    mode: FileMode,
+}
+
+/// The permissions of a file that is written.
+#[derive(Debug)]
+enum FileMode {
+    /// A transcript is its owner's alone.
+    Private,
+    /// Those of the file that it replaces.
+    Replaced(Permissions),
+    /// Those of the file that it was made from, as far as the caller's umask grants them.
+    Lent(Permissions),
 }
 
 /// What becomes of a file that has the name already.
@@ -87,7 +97,7 @@ pub(crate) enum ExistingFile {
 
 impl OutputTarget {
     /// Opens the place before any work is done, so that a wrong path costs nothing.
-    /// `like` lends a new file its permissions, but for that to be run.
+    /// `like` lends a new file its permissions, but for that to be run and what the umask withholds.
     pub(crate) fn open(path: &Path, like: Option<&Path>) -> Result<OutputTarget, Failure> {
         if path == Path::new("-") {
             return Ok(OutputTarget::Stdout);
@@ -99,10 +109,15 @@ impl OutputTarget {
                 "name a file",
             )),
             Ok(found) if found.is_file() => {
-                FilePlace::check(path, ExistingFile::Replaced, Some(found.permissions()))
+                let mode = FileMode::Replaced(found.permissions());
+                FilePlace::check(path, ExistingFile::Replaced, mode)
             }
             Ok(_) => Ok(OutputTarget::Stream(path)),
-            Err(_) => FilePlace::check(path, ExistingFile::Replaced, like.and_then(plain_mode)),
+            Err(_) => {
+                let mode = like.and_then(plain_mode);
+                let mode = mode.map_or(FileMode::Private, FileMode::Lent);
+                FilePlace::check(path, ExistingFile::Replaced, mode)
+            }
         }
     }
 
@@ -110,7 +125,7 @@ impl OutputTarget {
     pub(crate) fn open_new(path: &Path) -> Result<OutputTarget, Failure> {
         match fs::symlink_metadata(path) {
             Ok(_) => Err(taken_failure(path)),
-            Err(_) => FilePlace::check(path.to_owned(), ExistingFile::Kept, None),
+            Err(_) => FilePlace::check(path.to_owned(), ExistingFile::Kept, FileMode::Private),
         }
     }
 
@@ -135,12 +150,12 @@ impl FilePlace {
     fn check(
         path: PathBuf,
         existing: ExistingFile,
-        permissions: Option<Permissions>,
+        mode: FileMode,
     ) -> Result<OutputTarget, Failure> {
         let place = FilePlace {
             path,
             existing,
-            permissions,
+            mode,
         };
         let staged = place.stage().and_then(NamedTempFile::close);
         staged.map_err(|error| write_failure(&place.path, &error))?;
@@ -167,8 +182,13 @@ impl FilePlace {
         let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty());
         let folder = parent.unwrap_or(Path::new("."));
         leftover::remove_leftovers(folder, |name| leftover::is_staged_name(name, STAGED));
-        let file = NamedTempFile::with_prefix_in(STAGED, folder)?;
-        if let Some(permissions) = &self.permissions {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(STAGED);
+        if let FileMode::Lent(permissions) = &self.mode {
+            builder.permissions(permissions.clone());
+        }
+        let file = builder.tempfile_in(folder)?;
+        if let FileMode::Replaced(permissions) = &self.mode {
             file.as_file().set_permissions(permissions.clone())?;
         }
         Ok(file)

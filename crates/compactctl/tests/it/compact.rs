@@ -262,6 +262,39 @@ fn the_output_may_be_the_input_and_keeps_its_mode() {
     );
 }
 
+/// A new file has no more rights than its input, and no more than the umask grants.
+#[test]
+fn a_new_output_keeps_to_the_umask() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    std::fs::set_permissions(place.path("s.jsonl"), PermissionsExt::from_mode(0o644)).unwrap();
+    for (umask, output, expected) in [
+        ("077", "a", 0o600),
+        ("027", "b", 0o640),
+        ("022", "c", 0o644),
+    ] {
+        for command in [
+            "compact s.jsonl --budget 1500",
+            "convert s.jsonl --to anthropic",
+        ] {
+            let output = format!("{output}-{}", &command[..4]);
+            let script = format!("umask {umask}; exec \"$0\" {command} -o {output}");
+            let compactctl = place.command(&[]);
+            let mut shell = std::process::Command::new("sh");
+            shell.arg("-c").arg(script).arg(compactctl.get_program());
+            shell
+                .current_dir(place.path(""))
+                .env("HOME", place.path("home"));
+            shell.env("COMPACT_STORAGE_PATH", place.store());
+            crate::place::Run::of(&mut shell).ok();
+            let mode = std::fs::metadata(place.path(&output))
+                .unwrap()
+                .permissions();
+            assert_eq!(mode.mode() & 0o777, expected, "{umask} {command}");
+        }
+    }
+}
+
 #[test]
 fn a_link_keeps_pointing_at_its_file() {
     let place = Place::new();
