@@ -315,15 +315,26 @@ fn create_settings_folder(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
+/// The text of a settings file; none where nothing has its name. A link that leads nowhere is a name that somebody
+/// gave, and what is no file may never end.
 fn read_settings(path: &Path) -> Result<Option<String>, SettingsError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(SettingsError::Io {
-            path: path.to_owned(),
-            error,
-        }),
-    }
+    let is_nothing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let text = match fs::metadata(path) {
+        Ok(found) if found.is_file() => fs::read_to_string(path),
+        Ok(_) => Err(io::Error::other("it is not a regular file")),
+        Err(error) if is_nothing(&error) => match fs::read_link(path) {
+            Ok(target) => Err(io::Error::other(format!(
+                "it leads to {}, which is not there",
+                target.display()
+            ))),
+            Err(_) => return Ok(None),
+        },
+        Err(error) => Err(error),
+    };
+    text.map(Some).map_err(|error| SettingsError::Io {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 impl AgentEnvironment {

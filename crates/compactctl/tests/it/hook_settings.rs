@@ -130,6 +130,30 @@ fn uninstalling_gives_the_same_bytes_back() {
     }
 }
 
+/// A link is somebody's, whether it leads anywhere or not; what is no file is not waited for.
+#[cfg(unix)]
+#[test]
+fn settings_that_are_no_file_are_left_alone() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("home/.claude")).unwrap();
+    let settings = place.path("home/.claude/settings.json");
+    std::os::unix::fs::symlink(place.path("gone/settings.json"), &settings).unwrap();
+    for command in ["install", "uninstall"] {
+        let run = place.run(&["hook", command, "--agent", "claude-code"]);
+        let says = run.failed(2).stderr;
+        assert!(says.contains("which is not there"), "{says}");
+        assert!(settings.is_symlink());
+    }
+    fs::remove_file(&settings).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&settings).status();
+    assert!(made.unwrap().success());
+    for command in ["install", "uninstall", "status"] {
+        let run = place.run(&["hook", command, "--agent", "claude-code"]);
+        let says = run.text() + &run.stderr;
+        assert!(says.contains("not a regular file"), "{command}: {says}");
+    }
+}
+
 /// A repository's links and files may be anything; a person's own settings may be kept behind a link.
 #[cfg(unix)]
 #[test]

@@ -200,7 +200,7 @@ fn switch_files(
 
 /// A switch that is false, or a threshold that is never reached.
 fn is_off(path: &Path, keys: &[&str]) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else {
+    let Ok(Some(text)) = super::read_settings(path) else {
         return false;
     };
     let text = text.trim_start_matches(BYTE_ORDER_MARK);
@@ -246,10 +246,10 @@ fn codex_hindrance(hooks: &Path, around: &AgentEnvironment) -> Option<String> {
         .settings_folder(HookAgent::Codex, HookScope::User)
         .ok()?;
     let config = config.join("config.toml");
-    let text = std::fs::read_to_string(&config).unwrap_or_default();
-    let table: toml::Table = match text.parse() {
-        Ok(table) => table,
-        Err(_) => return Some(format!("{} cannot be read", config.display())),
+    let text = super::read_settings(&config).map(Option::unwrap_or_default);
+    let table: toml::Table = match text.map(|text| text.parse()) {
+        Ok(Ok(table)) => table,
+        _ => return Some(format!("{} cannot be read", config.display())),
     };
     let within = |section: &str, key: &str| table.get(section)?.as_table()?.get(key).cloned();
     if within("features", "hooks") == Some(toml::Value::Boolean(false)) {
