@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use compact_formats::FormatError;
+use compact_formats::{FormatError, TranscriptScope, parse};
 use compact_runtime::parallel::map_on_all_cores;
 use compact_runtime::replay::entity::MinDigits;
 
@@ -93,10 +93,16 @@ fn usual_digits(name: &str) -> MinDigits {
 
 fn read_sessions(file: &Path) -> Result<Vec<Vec<MetricEvent>>, DatasetError> {
     let bytes = fs::read(file).map_err(|source| unreadable(file, source))?;
-    event::read_transcript(&bytes).map_err(|source| DatasetError::Format {
+    let broken = |source| DatasetError::Format {
         path: file.to_owned(),
         source,
-    })
+    };
+    let sessions = event::read_transcript(&bytes).map_err(broken)?;
+    // Where nothing is said, the readers that let nothing pass tell whether that is all that is wrong.
+    if sessions.iter().all(Vec::is_empty) {
+        parse(bytes, None, TranscriptScope::Whole).map_err(broken)?;
+    }
+    Ok(sessions)
 }
 
 /// Returns the files below a path in the order of their names, hidden ones left out.
@@ -130,5 +136,28 @@ fn unreadable(path: &Path, source: std::io::Error) -> DatasetError {
     DatasetError::Unreadable {
         path: path.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_says_nothing_is_no_transcript_unless_it_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s.json");
+        for (text, is_read) in [
+            (r#"{"messages":{"a":1}}"#, false),
+            (
+                r#"[{"role":5,"content":"x"},{"role":"user","content":"y"}]"#,
+                false,
+            ),
+            (r#"[{"role":"user","content":"x"}]"#, true),
+        ] {
+            fs::write(&file, text).unwrap();
+            let read = Dataset::read(&file, 0, None);
+            assert_eq!(read.is_ok(), is_read, "{text}");
+        }
     }
 }

@@ -30,7 +30,7 @@ impl CheckedRequest {
         let values: Vec<Value> = serde_json::Deserializer::from_str(text)
             .into_iter()
             .collect::<Result<_, _>>()
-            .map_err(|error| at.json_error(&error))?;
+            .map_err(|error| find_broken_line(source).unwrap_or_else(|| at.json_error(&error)))?;
         Self::from_values(provider, values).ok_or(FormatError::Empty)
     }
 
@@ -96,6 +96,21 @@ impl CheckedRequest {
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.field(name)?.as_str()
     }
+}
+
+/// Returns the error of the first line that is no JSON, in a file whose lines are: a value that is not closed is
+/// noticed only lines later.
+fn find_broken_line(source: &[u8]) -> Option<FormatError> {
+    let spans = source::line_spans(source);
+    let mut errors = spans.iter().filter_map(|span| {
+        let offset = span.start;
+        let line = source::span_text(source, span.clone()).ok()?;
+        let at = ItemContext { source, offset };
+        let is_blank = line.trim_ascii().is_empty();
+        (!is_blank).then(|| at.read::<serde::de::IgnoredAny>(line).err())
+    });
+    let is_lines = errors.next()?.is_none();
+    errors.flatten().next().filter(|_| is_lines)
 }
 
 /// Returns a member that is text.

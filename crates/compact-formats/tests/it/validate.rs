@@ -156,6 +156,11 @@ fn what_is_not_json_is_an_error_with_its_place() {
         error.to_string(),
         "line 2, column 12: not valid JSON: expected value; fix or remove it"
     );
+    let error = fails(b"{\"role\":\"user\"}\n{\"role\":\n{\"role\":\"user\"}\n");
+    assert_eq!(
+        error.to_string(),
+        "line 2, column 8: not valid JSON: EOF while parsing a value; fix or remove it"
+    );
 }
 
 /// A Claude Code session whose only call has no result.
