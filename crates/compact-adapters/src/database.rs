@@ -226,6 +226,15 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
+/// Tells what a full disk leads to: SQLite names that one way out of several, which all are failures to make a file
+/// longer.
+pub(crate) fn may_lack_space(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
+    let codes = [SQLITE_FULL, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE];
+    let failure = error.sqlite_error();
+    failure.is_some_and(|failure| codes.contains(&failure.extended_code))
+}
+
 /// Refuses a file that computes what it is asked for, as no migration makes one: a view in the place of a table may
 /// go on for ever.
 fn check_schema(connection: &Connection) -> rusqlite::Result<()> {

@@ -409,7 +409,7 @@ fn query_all<T>(
     t.prepare_cached(select)?.query_map(params, read)?.collect()
 }
 
-/// Tells a damaged file from a failure of the moment.
+/// Tells a damaged file from a failure of the moment, and a disk that takes no more from others.
 fn explain_sqlite_error(file: &Path, verb: &str, error: rusqlite::Error) -> CatalogError {
     if database::is_damage(&error) {
         return CatalogError::Damaged {
@@ -417,7 +417,10 @@ fn explain_sqlite_error(file: &Path, verb: &str, error: rusqlite::Error) -> Cata
             reason: error.to_string(),
         };
     }
-    sqlite_catalog_error(file, verb, error)
+    match database::may_lack_space(&error) {
+        true => sqlite_catalog_error(file, verb, format!("the disk may be full: {error}")),
+        false => sqlite_catalog_error(file, verb, error),
+    }
 }
 
 fn sqlite_catalog_error(

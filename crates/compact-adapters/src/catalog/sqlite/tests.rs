@@ -279,3 +279,21 @@ async fn processes_share_a_catalog() {
         4 * 20
     );
 }
+
+#[test]
+fn a_disk_that_takes_no_more_is_said_to_be_full() {
+    use rusqlite::ffi;
+    let explained = |code| {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        let error = explain_sqlite_error(Path::new("catalog.db"), "open", error);
+        error.to_string() + &format!("{error:?}")
+    };
+    for code in [
+        ffi::SQLITE_FULL,
+        ffi::SQLITE_IOERR_SHMSIZE,
+        ffi::SQLITE_IOERR_WRITE,
+    ] {
+        assert!(explained(code).contains("the disk may be full"), "{code}");
+    }
+    assert!(!explained(ffi::SQLITE_IOERR_READ).contains("full"));
+}
