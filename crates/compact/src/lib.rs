@@ -179,7 +179,7 @@ pub mod store {
     pub use compact_adapters::priority::yield_to_others;
     pub use compact_adapters::store::{IndexTurn, StoreError, Stores};
     pub use compact_runtime::port::archive::{
-        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, reachable_packs,
+        ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, count_unnamed_packs,
     };
     pub use compact_runtime::port::catalog::{
         Attempt, CatalogError, CompactionRecord, InputRelation, Lease, MIN_PREFIX, MemoryCatalog,

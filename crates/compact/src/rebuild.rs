@@ -1,14 +1,14 @@
 //! The catalog made again from the records in the archive.
 //!
-//! What the catalog lacks is added, in the order in which it happened; what the archive has no record
-//! of, because an earlier version or a process that was killed left it like that, is written there. A
+//! What the catalog lacks is added, in the order in which it happened, and what it tells otherwise than the archive
+//! is told again as the archive has it; what the archive has no record of, because an earlier version or a process that was killed left it like that, is written there. A
 //! catalog that is damaged is moved aside first. Leases, events and attempts are not in the archive.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use compact_runtime::manager::{read_record, write_record};
-use compact_runtime::port::archive::{ArchiveStore, reachable_packs};
+use compact_runtime::port::archive::{ArchiveStore, count_unnamed_packs};
 use compact_runtime::port::catalog::{CompactionRecord, SessionCatalog};
 
 use crate::compact::Compact;
@@ -24,6 +24,8 @@ pub struct RebuildReport {
     pub receipts: u64,
     /// Those that it lacked.
     pub added: u64,
+    /// Those that it told otherwise than the archive.
+    pub mended: u64,
     /// Those that the archive lacked.
     pub written: u64,
     /// Why records could not be read.
@@ -78,10 +80,9 @@ impl Compact {
         for (session, records) in group_by_session(kept) {
             add_missing(&*catalog, &session, records, &mut done).await?;
         }
-        let named = reachable_packs(&*archive, catalog.referenced_packs().await?).await?;
-        let packs = archive.list().await?;
-        done.packs = packs.len();
-        done.unnamed_packs = packs.iter().filter(|pack| !named.contains(pack)).count();
+        let named = catalog.referenced_packs().await?;
+        done.packs = archive.list().await?.len();
+        done.unnamed_packs = count_unnamed_packs(&*archive, named).await?;
         Ok(done)
     }
 }
@@ -168,10 +169,17 @@ async fn add_missing(
     done: &mut RebuildReport,
 ) -> Result<(), Error> {
     let known = catalog.session_records(session).await?;
-    let known: HashSet<&str> = known.iter().map(|record| &*record.receipt_id).collect();
-    let is_missing = |record: &CompactionRecord| !known.contains(&*record.receipt_id);
-    let missing = records.iter().filter(|record| is_missing(record)).count() as u64;
-    let first = records.iter().position(is_missing).unwrap_or(records.len());
+    let find_known = |record: &CompactionRecord| {
+        let mut known = known.iter();
+        known.find(|known| known.receipt_id == record.receipt_id)
+    };
+    let is_missing = |record: &&CompactionRecord| find_known(record).is_none();
+    let is_wrong = |record: &CompactionRecord| {
+        find_known(record).is_none_or(|known| !known.agrees_with(record))
+    };
+    let missing = records.iter().filter(is_missing).count() as u64;
+    let wrong = records.iter().filter(|record| is_wrong(record)).count() as u64;
+    let first = records.iter().position(is_wrong).unwrap_or(records.len());
     let later = records.get(first..).unwrap_or_default();
     for record in later.iter().filter(|record| !is_missing(record)) {
         catalog.remove_receipt(session, &record.receipt_id).await?;
@@ -182,6 +190,7 @@ async fn add_missing(
     done.sessions.insert(session.to_owned());
     done.receipts += missing;
     done.added += missing;
+    done.mended += wrong.saturating_sub(missing);
     Ok(())
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use compact_runtime::manager::write_record;
-use compact_runtime::port::archive::{ArchiveError, CopiedPacks, copy_packs};
+use compact_runtime::port::archive::{ArchiveError, CopiedPacks, PackId, copy_packs};
 use compact_runtime::port::catalog::{
     CatalogError, CompactionRecord, CopiedRecords, MIN_PREFIX, SessionRenames, copy_catalog,
     find_missing_records,
@@ -119,12 +119,24 @@ struct StoreTransfer<'a> {
 }
 
 impl StoreTransfer<'_> {
-    /// Decides what each session is called in the other store.
+    /// Decides what each session is called in the other store, and which receipts stay away: those that name packs
+    /// which neither store has.
     async fn find_renames(&self) -> Result<SessionRenames, Error> {
         let mut renames = SessionRenames::default();
+        let mut packs: BTreeSet<PackId> = self.from.archive.list().await?.into_iter().collect();
+        packs.extend(self.to.archive.list().await?);
         for session in self.from.catalog.sessions().await? {
             let id = session.session_id;
-            let coming = self.from.catalog.session_records(&id).await?;
+            let all = self.from.catalog.session_records(&id).await?;
+            let is_whole = |r: &CompactionRecord| r.packs().all(|pack| packs.contains(&pack));
+            let (coming, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(is_whole);
+            for record in &lost {
+                renames.leave_receipt_out(&record.receipt_id);
+            }
+            if coming.is_empty() && !lost.is_empty() {
+                renames.leave_out(&id);
+                continue;
+            }
             for record in &coming {
                 self.check_receipt(record).await?;
             }
@@ -238,11 +250,8 @@ impl StoreTransfer<'_> {
         let there: BTreeSet<_> = archive.list_records().await?.into_iter().collect();
         for session in self.from.catalog.sessions().await? {
             let id = &session.session_id;
-            let Some(name) = renames.name_of(id) else {
-                continue;
-            };
             let (from, to) = (&*self.from.catalog, &*self.to.catalog);
-            for record in find_missing_records(from, to, (id, name)).await? {
+            for record in find_missing_records(from, to, renames, id).await? {
                 if record.input_pack.is_some() && !there.contains(&record.address()) {
                     write_record(archive, &record).await?;
                 }

@@ -52,6 +52,84 @@ fn a_store_is_exported_and_imported_whole_and_only_once() {
     place.run(&["archive", "import", "nowhere"]).failed(3);
 }
 
+/// The packs of a store, each with its file.
+fn packs(store: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let shards = std::fs::read_dir(store.join("packs")).unwrap();
+    let files = shards.flat_map(|shard| std::fs::read_dir(shard.unwrap().path()).unwrap());
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_receipt_whose_packs_are_gone_is_left_out_of_an_import() {
+    let place = begun();
+    let whole = compact_elsewhere(&place, "foreign", "whole", &lines(80..120));
+    let before = packs(&place.path("foreign"));
+    let broken = compact_elsewhere(&place, "foreign", "broken", &lines(40..80));
+    let of_broken = packs(&place.path("foreign"));
+    let of_broken = of_broken.iter().find(|pack| !before.contains(pack));
+    std::fs::remove_file(of_broken.unwrap()).unwrap();
+    for records in [1, 0] {
+        let run = place.run(&["archive", "import", "foreign", "--json"]);
+        let done = run.failed(5).json();
+        assert_eq!(
+            (&done["records"], &done["left_out"]),
+            (&json!(records), &json!([broken]))
+        );
+        let list = place.json(&["archive", "list"])["sessions"].to_string();
+        assert!(list.contains("whole") && !list.contains("broken"), "{list}");
+        assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+    }
+    assert_eq!(place.run(&["restore", &whole]).ok().text(), lines(80..120));
+}
+
+#[test]
+fn a_pack_that_was_cut_short_is_named_and_the_others_are_checked() {
+    let place = begun();
+    compact_elsewhere(&place, "store", "other", &lines(40..80));
+    let pack = packs(&place.store()).remove(0);
+    let bytes = std::fs::read(&pack).unwrap();
+    for length in [0, 1, 4, 10, 40, bytes.len() - 1] {
+        std::fs::write(&pack, &bytes[..length]).unwrap();
+        let checked = place.run(&["archive", "verify", "--json"]).failed(5).json();
+        let name = pack.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(checked["problems"][0]["pack"], name, "{length}: {checked}");
+        assert_eq!(
+            (&checked["packs"], &checked["records"]),
+            (&json!(4), &json!(2))
+        );
+    }
+    std::fs::write(&pack, &bytes).unwrap();
+    place.run(&["archive", "verify"]).ok();
+}
+
+#[test]
+fn a_catalog_that_says_otherwise_than_the_archive_is_found_and_mended() {
+    let place = begun();
+    compact_elsewhere(&place, "store", "other", &lines(40..80));
+    let last = "(SELECT max(rowid) FROM receipts)";
+    for change in [
+        format!("input_pack = (SELECT input_pack FROM receipts WHERE rowid = {last})"),
+        "receipt = replace(receipt, '\"tokens_after\":', '\"tokens_after\":1')".to_owned(),
+        "view_hashes = zeroblob(length(view_hashes))".to_owned(),
+        "summary_version = 7".to_owned(),
+    ] {
+        let catalog = rusqlite::Connection::open(place.store().join("catalog.db")).unwrap();
+        let update = format!("UPDATE receipts SET {change} WHERE rowid <> {last}");
+        assert_eq!(catalog.execute(&update, []).unwrap(), 1, "{change}");
+        drop(catalog);
+        let checked = place.run(&["archive", "verify"]).failed(5).text();
+        assert!(
+            checked.contains("otherwise than the archive"),
+            "{change}: {checked}"
+        );
+        assert_eq!(place.json(&["archive", "rebuild"])["mended"], 1, "{change}");
+        place.run(&["archive", "verify"]).ok();
+        assert_eq!(place.run(&["restore", "s"]).ok().text(), lines(0..30));
+    }
+}
+
 /// Two people call two sessions alike: what a name gave before an import, it gives after it.
 #[test]
 fn an_imported_session_takes_no_other_sessions_name() {

@@ -304,3 +304,18 @@ pub async fn reachable_packs(
     }
     Ok(found)
 }
+
+/// Counts the stored packs that nothing needs which starts at `roots`. There is none where a pack cannot be read: what
+/// it builds on is not known.
+pub async fn count_unnamed_packs(
+    store: &dyn ArchiveStore,
+    roots: impl IntoIterator<Item = PackId> + Send,
+) -> Result<usize, ArchiveError> {
+    let named = match reachable_packs(store, roots).await {
+        Ok(named) => named,
+        Err(ArchiveError::Damaged { .. } | ArchiveError::Newer { .. }) => return Ok(0),
+        Err(other) => return Err(other),
+    };
+    let stored = store.list().await?;
+    Ok(stored.iter().filter(|pack| !named.contains(pack)).count())
+}

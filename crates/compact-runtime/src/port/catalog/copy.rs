@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CatalogError, CompactionRecord, SessionCatalog};
 
-/// What sessions of one catalog are called in another, where it is not the same, and which of them have
-/// nothing to bring.
+/// What sessions of one catalog are called in another, where it is not the same, which of them have
+/// nothing to bring, and which receipts stay away.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRenames {
     names: BTreeMap<String, String>,
     complete: BTreeSet<String>,
+    lost: BTreeSet<String>,
 }
 
 impl SessionRenames {
@@ -26,6 +27,16 @@ impl SessionRenames {
     /// Leaves a session out, since everything of it is there.
     pub fn leave_out(&mut self, session: &str) {
         self.complete.insert(session.to_owned());
+    }
+
+    /// Leaves a receipt out, since what it names is not there.
+    pub fn leave_receipt_out(&mut self, receipt: &str) {
+        self.lost.insert(receipt.to_owned());
+    }
+
+    /// The receipts that are left out, since what they name is not there.
+    pub fn lost_receipts(&self) -> &BTreeSet<String> {
+        &self.lost
     }
 
     /// The sessions that are called otherwise, each with its new name.
@@ -65,7 +76,7 @@ pub async fn copy_catalog(
         let Some(name) = renames.name_of(id) else {
             continue;
         };
-        for record in find_missing_records(from, to, (id, name)).await? {
+        for record in find_missing_records(from, to, renames, id).await? {
             to.save_record(&record).await?;
             copied.records += 1;
         }
@@ -84,13 +95,17 @@ pub async fn copy_catalog(
 pub async fn find_missing_records(
     from: &dyn SessionCatalog,
     to: &dyn SessionCatalog,
-    (session, name): (&str, &str),
+    renames: &SessionRenames,
+    session: &str,
 ) -> Result<Vec<CompactionRecord>, CatalogError> {
+    let Some(name) = renames.name_of(session) else {
+        return Ok(Vec::new());
+    };
     let known = to.session_records(name).await?;
     let known: BTreeSet<&str> = known.iter().map(|record| &*record.receipt_id).collect();
     let mut missing = Vec::new();
     for record in from.session_records(session).await? {
-        if known.contains(&*record.receipt_id) {
+        if known.contains(&*record.receipt_id) || renames.lost.contains(&record.receipt_id) {
             continue;
         }
         // A receipt names one input: what is on record of it counts, whatever somebody else says.

@@ -77,6 +77,25 @@ impl CompactionRecord {
         self
     }
 
+    /// Whether the archive's record of a compaction says what this one does. Two processes that record the same one
+    /// at once may differ in when that was; a record from before there was an archive has no packs in its receipt;
+    /// and hashes are told apart where the archive still has them.
+    pub fn agrees_with(&self, archived: &CompactionRecord) -> bool {
+        let mut told = CompactionRecord {
+            created_at: self.created_at.clone(),
+            ..archived.clone()
+        };
+        told.receipt = match self.receipt.is_archived() {
+            true => told.receipt.with_times_of(&self.receipt),
+            false => self.receipt.clone(),
+        };
+        if archived.view_hashes.is_empty() {
+            told.entry_hashes.clone_from(&self.entry_hashes);
+            told.view_hashes.clone_from(&self.view_hashes);
+        }
+        told == *self
+    }
+
     /// Where the archive keeps it.
     pub fn address(&self) -> PackId {
         PackId::of_record(&self.session_id, &self.receipt_id)

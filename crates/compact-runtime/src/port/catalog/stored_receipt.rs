@@ -109,6 +109,17 @@ impl StoredReceipt {
         self
     }
 
+    /// The same receipt, recorded when another one was.
+    #[must_use]
+    pub(super) fn with_times_of(mut self, other: &StoredReceipt) -> StoredReceipt {
+        for name in ["created_at", "elapsed_ms"] {
+            if let (Some(time), Some(its)) = (self.json.get_mut(name), other.json.get(name)) {
+                time.clone_from(its);
+            }
+        }
+        self
+    }
+
     /// Reads the engine's part whole; fails for one of a version with other fields.
     pub fn to_receipt(&self) -> Result<Receipt, serde_json::Error> {
         Receipt::deserialize(&self.json)

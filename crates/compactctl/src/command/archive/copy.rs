@@ -2,7 +2,7 @@
 //!
 //! The other one is always a folder, laid out like a data directory: what is exported can be used as
 //! one, and a data directory can be imported. A session that is called like another one there gets a
-//! name of its own, which is said.
+//! name of its own, which is said. A receipt whose packs are not there is left out and named (exit code 5).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,6 +66,7 @@ fn report(copied: &CopiedStore, source: &str, target: &str) -> CommandAnswer {
         "sessions": records.sessions,
         "records": records.records,
         "renamed": renames.iter().collect::<BTreeMap<_, _>>(),
+        "left_out": renames.lost_receipts(),
     });
     let mut human = format!(
         "copied {} ({}) and {} from {source} to {target}\n",
@@ -79,5 +80,15 @@ fn report(copied: &CopiedStore, source: &str, target: &str) -> CommandAnswer {
             "  session {session} is called {name} there: its name means something else\n"
         ));
     }
-    CommandAnswer::new(json, human)
+    let lost = renames.lost_receipts();
+    if lost.is_empty() {
+        return CommandAnswer::new(json, human);
+    }
+    for receipt in lost {
+        let receipt = one_line(receipt, 80);
+        human.push_str(&format!(
+            "  receipt {receipt} is left out: {source} lacks packs that it names\n"
+        ));
+    }
+    CommandAnswer::new(json, human).with_code(FailureCode::Check as u8)
 }

@@ -26,6 +26,7 @@ pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer,
         "sessions": done.sessions.len(),
         "receipts": done.receipts,
         "added": done.added,
+        "mended": done.mended,
         "records_written": done.written,
         "packs": done.packs,
         "packs_unnamed": done.unnamed_packs,
@@ -76,6 +77,10 @@ fn render_rebuild(done: &RebuildReport, place: &str) -> String {
         format_count(done.receipts, "receipt", "receipts"),
         done.added,
     );
+    if done.mended > 0 {
+        let mended = format_count(done.mended, "receipt", "receipts");
+        out.push_str(&format!("  {mended} told again as the archive has them\n"));
+    }
     if done.written > 0 {
         let written = format_count(done.written, "receipt", "receipts");
         out.push_str(&format!("  {written} added to the archive as well\n"));

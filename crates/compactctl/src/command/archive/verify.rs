@@ -5,13 +5,14 @@
 //! mends. A pack that neither names was left by something that was interrupted: it is counted. A recall
 //! index that is behind is told and no problem: the next `recall` catches up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compact::hook::{self, StoreWithFiles};
 use compact::manager::{Hinted, RuntimeError, read_record};
 use compact::store::{
-    ArchiveStore, CatalogError, Exclusion, MemoryCatalog, PackId, SessionCatalog, reachable_packs,
+    ArchiveStore, CatalogError, CompactionRecord, Exclusion, MemoryCatalog, PackId, SessionCatalog,
+    count_unnamed_packs,
 };
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
@@ -123,23 +124,30 @@ async fn check_catalog(
         let message = format!("pack {pack} is on record but not in the archive");
         found.problems.push((Some(*pack), message));
     }
-    let mut on_record = BTreeSet::new();
+    let mut on_record: BTreeMap<PackId, CompactionRecord> = BTreeMap::new();
     for session in catalog.sessions().await? {
         let chain = catalog.session_records(&session.session_id).await?;
-        let archived = chain.iter().filter(|record| {
+        let archived = chain.into_iter().filter(|record| {
             let is_file = record.receipt.origin().is_some();
             record.input_pack.is_some() && !is_file
         });
-        on_record.extend(archived.map(|record| record.address()));
+        on_record.extend(archived.map(|record| (record.address(), record)));
     }
     let mut unlisted = 0;
     for address in archive.list_records().await? {
         found.records += 1;
-        let is_listed = on_record.remove(&address);
-        match read_record(archive, &address).await {
-            Err(error) => found.problems.push((Some(address), error.to_string())),
-            Ok(_) if is_listed => {}
-            Ok(record) => {
+        let listed = on_record.remove(&address);
+        match (read_record(archive, &address).await, listed) {
+            (Err(error), _) => found.problems.push((Some(address), error.to_string())),
+            (Ok(record), Some(listed)) if listed.agrees_with(&record) => {}
+            (Ok(record), Some(_)) => {
+                let receipt = &record.receipt_id;
+                let message = format!(
+                    "the catalog tells receipt {receipt} otherwise than the archive: {REBUILD}"
+                );
+                found.problems.push((Some(address), message));
+            }
+            (Ok(record), None) => {
                 unlisted += 1;
                 named.extend(record.packs());
             }
@@ -151,8 +159,7 @@ async fn check_catalog(
         let message = format!("the archive holds {them} that the catalog lacks: {REBUILD}");
         found.problems.push((None, message));
     }
-    let named = reachable_packs(archive, named).await?;
-    found.unnamed = stored.difference(&named).count();
+    found.unnamed = count_unnamed_packs(archive, named).await?;
     Ok(())
 }
 
