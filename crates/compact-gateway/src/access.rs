@@ -183,7 +183,7 @@ fn random_hex<const N: usize>() -> Option<String> {
 pub(crate) fn admit(
     settings: &GatewaySettings,
     headers: &HeaderMap,
-) -> Result<Tenant, AccessError> {
+) -> Result<Admission, AccessError> {
     if settings.keys.is_empty() {
         return match is_from_web_page(headers) {
             true => Err(AccessError::WebPage),
@@ -326,7 +326,9 @@ mod tests {
     #[test]
     fn without_keys_programs_of_this_machine_are_one_tenant_and_pages_are_refused() {
         let settings = settings(Vec::new());
-        let admitted = |pairs: &[(&'static str, &str)]| admit(&settings, &headers(pairs));
+        let admitted = |pairs: &[(&'static str, &str)]| {
+            admit(&settings, &headers(pairs)).map(|admission| admission.tenant)
+        };
         let one = Ok(Tenant::default());
         assert_eq!(admitted(&[("host", "127.0.0.1:8787")]), one);
         assert_eq!(
@@ -355,7 +357,7 @@ mod tests {
         let settings = settings(vec![one.setting.clone(), two.setting]);
         assert!(!one.setting.contains(&one.key));
         let tenant = |pairs: &[(&'static str, &str)]| {
-            admit(&settings, &headers(pairs)).map(|tenant| tenant.scope())
+            admit(&settings, &headers(pairs)).map(|admission| admission.tenant.scope())
         };
         assert_eq!(
             tenant(&[("x-compact-key", &one.key)]),

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 use tokio::time::Instant;
 
 use crate::Gateway;
-use crate::access::{self, AccessError, Tenant};
+use crate::access::{self, AccessError, Admission};
 use crate::body::{self, BodyError};
 use crate::class::RequestClass;
 use crate::compaction;
@@ -68,7 +68,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
             match read {
                 Ok(body) => {
                     let came = head.headers;
-                    answer_model(gateway, outgoing, tenant, &came, body).await
+                    answer_model(gateway, outgoing, admission, &came, body).await
                 }
                 Err(error) => refuse_body(outgoing.route.endpoint, &error),
             }
@@ -108,7 +108,7 @@ async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) ->
 async fn answer_model(
     gateway: &Arc<Gateway>,
     mut outgoing: Outgoing,
-    tenant: Tenant,
+    admission: Admission,
     came: &HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -130,7 +130,7 @@ async fn answer_model(
     };
     let request = ModelRequest {
         endpoint,
-        tenant,
+        tenant: admission.tenant,
         provider,
         upstream: Arc::clone(&outgoing.route.upstream),
         target: outgoing.route.target.clone(),
