@@ -12,6 +12,9 @@ use crate::trigger;
 /// so many may take most of a small view.
 const SMALL_SUMMARY: u64 = 4_096;
 
+/// A view of fewer tokens is what was said last and the summary: what the user stated is worth more than turns.
+pub(crate) const SMALL_VIEW: Tokens = Tokens(512);
+
 /// The smallest summary that is worth its frame.
 const LEAST_SUMMARY: Tokens = Tokens(200);
 
@@ -67,7 +70,11 @@ impl<'a> ViewBounds<'a> {
     /// What the summary of a view of this budget may take before earlier turns are kept.
     pub fn summary_limit(self, budget: Tokens) -> Tokens {
         let share = (budget.0 as f64 * self.policy.summary_share) as u64;
-        let limit = share.max(SMALL_SUMMARY.min(budget.0 * 4 / 5));
+        let most = match budget < SMALL_VIEW {
+            true => budget.0,
+            false => budget.0 * 4 / 5,
+        };
+        let limit = share.max(SMALL_SUMMARY.min(most));
         Tokens(limit.min(self.policy.summary_tokens.unwrap_or(u64::MAX)))
     }
 }

@@ -7,6 +7,7 @@
 //! hundred exchanges, or one result that fills the window. Units that would take more than a fifth
 //! of it are clipped before turns are given up.
 
+use crate::budget::SMALL_VIEW;
 use crate::clip::{self, ClipPointer};
 use crate::error::CompactError;
 use crate::message::{Conversation, Entry};
@@ -76,6 +77,8 @@ pub(crate) struct PlanInput<'a> {
     pub frame: Units,
     /// What the summary's body may take before earlier turns are kept beside it.
     pub summary_limit: Units,
+    /// Whether no word of the message with this ordinal holds any more.
+    pub has_fallen: &'a dyn Fn(u64) -> bool,
 }
 
 /// What a view must hold, whatever its budget.
@@ -470,8 +473,13 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         LadderRung::Minimal
     }
 
-    /// What the recent part may take: its share, or beside a bounded summary as much as half.
+    /// What the recent part may take: its share, or beside a bounded summary as much as half, and nothing of a small view
+    /// whose size nobody named.
     fn recent_room(&self) -> Units {
+        let is_named = self.scene.summary_limit == Units(u64::MAX);
+        if !is_named && self.budget < self.scene.estimator.to_units(SMALL_VIEW) {
+            return Units(0);
+        }
         let share = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
         let part = Units(self.free().0 / RECENT_PART);
         share.max(part.min(self.free() - self.scene.summary_limit))
@@ -496,7 +504,8 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         };
         let units = self.scene.outline.units.iter().enumerate().rev();
         let sendable = units.filter(|(_, unit)| unit.is_sendable());
-        sendable.map(|(i, _)| i).filter(free).collect()
+        let units = sendable.map(|(i, _)| i).filter(free);
+        units.filter(|unit| !self.scene.is_fallen(*unit)).collect()
     }
 
     /// The most generous level at which about all of these units fit, else the least.
@@ -548,7 +557,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         prune::kept_units(scene.policy.prune, sight, counts)
             .into_iter()
             .filter(|&i| i >= after && self.fate(i) == UnitFate::Demoted)
-            .filter(|&i| scene.pins.get(i) != Some(&PinState::Repeated))
+            .filter(|&i| scene.pins.get(i) != Some(&PinState::Repeated) && !scene.is_fallen(i))
             .collect()
     }
 
@@ -671,6 +680,20 @@ impl PlanInput<'_> {
             true => self.outline.units.len().checked_sub(1),
             false => self.latest_request(),
         }
+    }
+
+    /// Whether a unit is a message that a later one replaced, or the answer to it.
+    fn is_fallen(&self, unit: usize) -> bool {
+        let question = match self.kind(unit) {
+            Some(UnitKind::User) => Some(unit),
+            Some(UnitKind::Message) => unit.checked_sub(1),
+            _ => None,
+        };
+        let entry = question
+            .filter(|question| self.kind(*question) == Some(UnitKind::User))
+            .and_then(|question| self.range(question))
+            .and_then(|entries| self.ordinals.get(entries.start));
+        entry.is_some_and(|ordinal| (self.has_fallen)(*ordinal))
     }
 
     fn kind(&self, unit: usize) -> Option<UnitKind> {

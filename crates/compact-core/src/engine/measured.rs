@@ -4,16 +4,19 @@
 //! that its summary will have.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 
 use crate::assemble;
 use crate::conform;
 use crate::error::CompactError;
 use crate::frame::{Frame, WayBack};
+use crate::ledger::Ledger;
 use crate::outline::Outline;
 use crate::pin::{PinRules, PinState};
 use crate::plan::{self, Plan, PlanInput};
 use crate::policy::Prune;
 use crate::prune::meaning::{self, MeaningVector};
+use crate::summarize;
 use crate::token::{EstimatorExt, Tokens, Units};
 
 use super::cost::costs_after_conform;
@@ -37,6 +40,8 @@ pub(super) struct MeasuredHistory<'i, 'a> {
     pub(super) budget: Units,
     costs: Vec<Units>,
     meaning: Cow<'a, [MeaningVector]>,
+    /// Tells messages that later ones replaced; they are looked for when the first is asked about.
+    has_fallen: Box<dyn Fn(u64) -> bool + 'a>,
 }
 
 impl<'i, 'a> MeasuredHistory<'i, 'a> {
@@ -73,6 +78,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             budget: input.estimator.to_units(input.budget),
             costs: costs_after_conform(input, &outline),
             meaning: meaning_vectors(input, &outline),
+            has_fallen: fallen_messages(input.ledger),
             input,
             outline,
         })
@@ -99,6 +105,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             receipt: self.receipt_id(),
             frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
             summary_limit: limit.unwrap_or(Units(u64::MAX)),
+            has_fallen: &*self.has_fallen,
         }
     }
 
@@ -106,6 +113,11 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
     pub(super) fn make_plan(&self) -> Result<Plan, CompactError> {
         plan::plan_view(&self.plan_input(), self.budget)
     }
+}
+
+fn fallen_messages<'a>(ledger: &'a Ledger) -> Box<dyn Fn(u64) -> bool + 'a> {
+    let fallen = LazyCell::new(|| summarize::fallen_messages(ledger));
+    Box::new(move |ordinal| fallen.contains(&ordinal))
 }
 
 /// What each unit is about, if the policy asks: the caller's embeddings, else their words.

@@ -10,7 +10,7 @@ use super::fact_line::{self, FactLine, RuleSpan};
 use super::file_state::FileStates;
 use super::form::NameForms;
 use super::layout;
-use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
+use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable, split_label};
 use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::select::{GreedyChoice, PieceOffer, ShownLevel};
@@ -329,7 +329,7 @@ fn weigh_messages(
             (false, true) => 1.0,
             (false, false) => 0.4,
         };
-        let worth = match (said.times > 1, is_labelled(&said.text)) {
+        let worth = match (said.times > 1, split_label(&said.text).is_some()) {
             (true, _) => worth * ROUTINE,
             (false, true) => worth.max(1.0) * LABELLED,
             (false, false) => worth,
@@ -344,34 +344,28 @@ fn weigh_messages(
 const ROUTINE: f64 = 0.2;
 const LABELLED: f64 = 1.5;
 
-/// `FACT: …`, `Open question: …`: a few words and a colon, and what they announce on the same line.
-fn is_labelled(text: &str) -> bool {
-    let Some((label, rest)) = text.split_once(": ") else {
-        return false;
-    };
-    let is_label = |c: char| c.is_alphabetic() || c == ' ' || c == '-';
-    label.len() <= 32 && label.chars().all(is_label) && rest.len() >= 8
-}
-
 /// A fact as a bullet; returns its piece.
 fn push_line(table: &mut PieceTable, line: &FactLine, worth: f64, size: SummarySize) -> usize {
-    let head = table.open(PieceHead {
-        topic: line.topic,
-        ordinal: line.ordinal,
-        label: String::new(),
-        form: match size {
-            SummarySize::Small => HeadForm::Plain,
-            SummarySize::Full => HeadForm::Bullet,
-        },
-    });
+    let (head, text) = match size {
+        SummarySize::Small => {
+            let text = line.text.trim_matches('"');
+            table.open_statement(line.topic, line.ordinal, text)
+        }
+        SummarySize::Full => {
+            let head = PieceHead {
+                topic: line.topic,
+                ordinal: line.ordinal,
+                label: String::new(),
+                form: HeadForm::Bullet,
+            };
+            (table.open(head), line.text.as_str())
+        }
+    };
     table.push(Piece {
         head,
         ordinal: line.ordinal,
         place: 0,
-        text: match size {
-            SummarySize::Small => line.text.trim_matches('"').to_owned(),
-            SummarySize::Full => line.text.clone(),
-        },
+        text: text.to_owned(),
         worth,
         tells: 1.0,
         shows: match line.topic {

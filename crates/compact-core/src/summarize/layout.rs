@@ -70,7 +70,7 @@ fn push_section(out: &mut String, section: &StyleSection, chosen: &[(&PieceHead,
         };
         match head.form {
             HeadForm::Bullet => push_bullets(out, group, &mut above),
-            HeadForm::Plain => push_plain(out, group),
+            HeadForm::Plain => push_plain(out, head, group),
             HeadForm::Running => push_running(out, head, group),
             HeadForm::Log => push_log(out, head, group),
             HeadForm::Lines => push_lines(out, head, group),
@@ -93,11 +93,18 @@ fn push_bullets(out: &mut String, group: &[(&PieceHead, &Piece)], above: &mut Op
     }
 }
 
-/// `- text`.
-fn push_plain(out: &mut String, group: &[(&PieceHead, &Piece)]) {
-    for (_, piece) in group {
-        let _ = writeln!(out, "- {}", escape_line(&piece.text));
+/// `- text`, or `- LABEL: text text` of statements that share a label.
+fn push_plain(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]) {
+    let _ = write!(out, "- {}", escape_line(&head.label));
+    for ((_, piece), nth) in group.iter().zip(0..) {
+        match (nth, ends_sentence(out)) {
+            (0, _) => {}
+            (_, true) => out.push(' '),
+            (_, false) => out.push_str("; "),
+        }
+        out.push_str(&escape_line(&piece.text));
     }
+    out.push('\n');
 }
 
 /// `[#n] whose: sentence sentence … sentence`.

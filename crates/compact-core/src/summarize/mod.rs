@@ -46,6 +46,7 @@ use weigh::WeighedName;
 pub use checkpoint::render_checkpoint;
 pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
 pub(crate) use name_line::{NameLines, is_argument_name};
+pub(crate) use piece::split_label;
 pub use unused_names::drop_unused_names;
 
 /// A named way to tell the ledger.
@@ -222,6 +223,14 @@ pub(crate) fn rule_statuses(ledger: &Ledger) -> Vec<RuleStatus<'_>> {
         .facts()
         .map(|fact| RuleStatus { fact, holds: false });
     holding.chain(fallen).collect()
+}
+
+/// The messages of the user of which no word holds any more.
+pub(crate) fn fallen_messages(ledger: &Ledger) -> HashSet<u64> {
+    let revoked = RevokedRules::from_facts(&ledger.facts);
+    let requests = ledger.facts.requests.iter();
+    let fallen = requests.filter(|message| revoked.takes_all_of(message));
+    fallen.map(|message| u64::from(message.ordinal)).collect()
 }
 
 /// The texts of a view beside its summary.

@@ -71,7 +71,8 @@ pub(super) struct PieceTable {
     named: HashMap<(SectionTopic, String), usize, foldhash::fast::FixedState>,
 }
 
-/// Characters that the pointer and the marks of a head take, and those of a piece.
+/// Characters that the pointer and the marks of a head take, and those of a piece; without a pointer a head takes no more
+/// than a piece.
 const POINTER: usize = 8;
 const JOINT: usize = 2;
 
@@ -95,6 +96,28 @@ impl PieceTable {
         }
     }
 
+    /// The head of a statement in few words, and what stands below it: statements of one label share theirs.
+    pub(super) fn open_statement<'t>(
+        &mut self,
+        topic: SectionTopic,
+        ordinal: u32,
+        text: &'t str,
+    ) -> (usize, &'t str) {
+        let head = |label: String| PieceHead {
+            topic,
+            ordinal,
+            label,
+            form: HeadForm::Plain,
+        };
+        match split_label(text) {
+            Some((label, rest)) => {
+                let head = head(format!("{label}: "));
+                (self.open_named(label, head), rest)
+            }
+            None => (self.open(head(String::new())), text),
+        }
+    }
+
     pub(super) fn push(&mut self, piece: Piece) {
         self.pieces.push(piece);
     }
@@ -105,11 +128,26 @@ impl PieceTable {
 
     /// Characters that a head takes by itself.
     pub(super) fn head_cost(&self, head: usize) -> usize {
-        self.heads
-            .get(head)
-            .map_or(0, |head| head.label.chars().count() + POINTER)
+        self.heads.get(head).map_or(0, |head| {
+            let marks = match head.form {
+                HeadForm::Plain => JOINT,
+                _ => POINTER,
+            };
+            head.label.chars().count() + marks
+        })
     }
 }
+
+/// `FACT: …`, `Open question: …`: a few words and a colon, and what they announce on the same line.
+pub(crate) fn split_label(text: &str) -> Option<(&str, &str)> {
+    let (label, rest) = text.split_once(": ")?;
+    let is_label = |c: char| c.is_alphabetic() || c == ' ' || c == '-';
+    (label.len() <= LABEL && label.chars().all(is_label) && rest.len() >= 8)
+        .then_some((label, rest))
+}
+
+/// The longest label, in bytes.
+const LABEL: usize = 32;
 
 impl Piece {
     /// Characters that it takes under an open head.

@@ -75,6 +75,13 @@ impl<'l> RevokedRules<'l> {
         gone.fold(text.to_owned(), |text, sentence| without(&text, sentence))
     }
 
+    /// Whether no word of a message holds any more.
+    pub(super) fn takes_all_of(&self, message: &Fact) -> bool {
+        let fell = self.sentences_of(message.ordinal).next().is_some();
+        let rest = || self.strip_revoked(message.ordinal, &message.text);
+        fell && !rest().contains(char::is_alphanumeric)
+    }
+
     /// Whether a quotation from an entry shows words that no longer hold: all, or at an edge.
     pub(super) fn appears_in(&self, ordinal: u32, quotation: &str) -> bool {
         let mut gone = self.sentences_of(ordinal).peekable();

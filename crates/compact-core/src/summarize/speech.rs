@@ -115,27 +115,27 @@ pub(super) fn push_message(
     most: usize,
     size: SummarySize,
 ) -> usize {
-    let head = table.open(match size {
-        SummarySize::Small => PieceHead {
-            topic: SectionTopic::Rules,
-            ordinal: said.fact.ordinal,
-            label: String::new(),
-            form: HeadForm::Plain,
-        },
-        SummarySize::Full => PieceHead {
-            topic: SectionTopic::Story,
-            ordinal: said.fact.ordinal,
-            label: "user: ".to_owned(),
-            form: HeadForm::Running,
-        },
-    });
-    let mut text = shorten_message(&said.text, most);
+    let text = shorten_message(&said.text, most);
+    let ordinal = said.fact.ordinal;
+    let (head, text) = match size {
+        SummarySize::Small => table.open_statement(SectionTopic::Rules, ordinal, &text),
+        SummarySize::Full => {
+            let head = PieceHead {
+                topic: SectionTopic::Story,
+                ordinal,
+                label: "user: ".to_owned(),
+                form: HeadForm::Running,
+            };
+            (table.open(head), text.as_str())
+        }
+    };
+    let mut text = text.to_owned();
     if said.is_finished {
         text.push_str(" (done since)");
     }
     table.push(Piece {
         head,
-        ordinal: said.fact.ordinal,
+        ordinal,
         place: 0,
         text,
         worth: 1.0,

@@ -327,8 +327,8 @@ fn what_was_sent_over_and_over_gives_way_to_what_was_said_once() {
         entries.push(Entry::from_text(format!("a{n}"), Role::Assistant, "Noted."));
     }
     let text = of_size(&entries, 60);
-    assert!(text.contains("FACT: the staging host is box-17."), "{text}");
-    assert!(text.contains("2031-06-07"), "{text}");
+    let facts = "FACT: the staging host is box-17. the deadline is 2031-06-07.";
+    assert!(text.contains(facts), "under one label: {text}");
     assert!(!text.contains("2031-04-05"), "replaced: {text}");
 }
 

@@ -137,11 +137,17 @@ pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     let shows = |anchor: &Anchor| match anchor.source {
         AnchorSource::Rule { .. } | AnchorSource::FallenRule => {
             let rule = anchor.text.trim_end_matches('…');
-            has_sentence(&words, rule) || has_sentence(text, rule)
+            has_sentence(&words, rule) || has_sentence(text, rule) || has_labelled(&words, rule)
         }
         AnchorSource::Name { .. } => names.contains(anchor.text.as_str()),
     };
     anchors.iter().map(shows).collect()
+}
+
+/// Whether a text holds a statement behind others of its label.
+fn has_labelled(text: &str, rule: &str) -> bool {
+    let parts = summarize::split_label(rule);
+    parts.is_some_and(|(label, statement)| text.contains(label) && has_sentence(text, statement))
 }
 
 type NameSet<'t> = HashSet<&'t str, foldhash::fast::FixedState>;

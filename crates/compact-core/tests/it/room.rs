@@ -297,3 +297,72 @@ fn five_compactions_in_one_window_keep_what_they_kept() {
         prior = Some(next);
     }
 }
+
+/// Statements of the user among small talk, one of which replaces another right after it.
+fn statements() -> Conversation {
+    let stated = [
+        "Never restart box-17 by hand.",
+        "The staging key is in slot seven.",
+        "I prefer small commits over large ones.",
+        "FACT: the deadline is 2031-04-05.",
+        "FACT: the deadline is 2031-06-07.",
+        "Reports go to the desk of Ada Perle.",
+    ];
+    let mut entries = Vec::new();
+    for (n, words) in stated.iter().enumerate() {
+        let talk = format!(
+            "Looking at part {} of the layout now, no surprise so far.",
+            n % 3
+        );
+        for (role, text) in [
+            (Role::User, talk.as_str()),
+            (Role::Assistant, "Acknowledged. Continuing with the plan."),
+            (Role::User, words),
+            (Role::Assistant, "Noted and recorded for later."),
+        ] {
+            let id = format!("m{}", entries.len());
+            entries.push(Entry::from_text(id, role, text));
+        }
+    }
+    conversation(entries)
+}
+
+fn view_in(window: u64) -> String {
+    let policy = Policy {
+        trigger_pct: 1.0,
+        target_of_trigger: 0.99,
+        hard_cap_buffer: 0,
+        ..Policy::default()
+    };
+    let conversation = statements();
+    let window = Tokens(window);
+    let (_, made) = scene::compact_in(window, &conversation, &policy, Setting::PLAIN, None);
+    let Ok(CompactionOutcome::Compacted(made)) = made else {
+        panic!("{made:?}");
+    };
+    let shown = made.view.shown_entries(&conversation);
+    format!("{shown:?}")
+}
+
+#[test]
+fn a_small_window_holds_what_the_user_stated_before_turns() {
+    let text = view_in(170);
+    for stated in [
+        "box-17",
+        "slot seven",
+        "small commits",
+        "2031-06-07",
+        "Ada Perle",
+    ] {
+        assert!(text.contains(stated), "{stated}: {text}");
+    }
+}
+
+#[test]
+fn a_turn_whose_words_were_replaced_is_not_kept() {
+    for window in [150, 170, 200] {
+        let text = view_in(window);
+        assert!(text.contains("2031-06-07"), "{window}: {text}");
+        assert!(!text.contains("2031-04-05"), "{window}: {text}");
+    }
+}
