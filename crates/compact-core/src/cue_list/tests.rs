@@ -80,7 +80,7 @@ check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList
     all_pass outcome preference check_outcome lifting);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement);
+    disposal deed announcement request_opener);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
     explanation refusal host_opening refused_call host_remark);

@@ -108,10 +108,10 @@ impl SummaryMaterial<'_> {
         line.span == RuleSpan::Step && self.request.company != SummaryNeighbours::AgentSummary
     }
 
-    /// Whether a rule for the step at hand is a message among the others: where there is little room, what was said in
-    /// passing does not come before what the user stated.
+    /// Whether a rule for the step at hand is a message among the others: a request of its time is no standing rule, and
+    /// what was said in passing does not come before what the user stated.
     fn competes(&self, line: &FactLine) -> bool {
-        self.size == SummarySize::Small && line.whole && self.holds_for_step(line)
+        line.whole && self.holds_for_step(line)
     }
 
     /// Rules and goals, then the user's messages: all of them whole, or all of them cut alike, or the best of them.

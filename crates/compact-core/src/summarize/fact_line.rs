@@ -14,6 +14,7 @@ use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
 use super::speech::is_announcement;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
+use crate::cue_list::PhraseList;
 use crate::ledger::{
     BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
     ToolRunOutcome, Voice, clip, is_postponement, is_standing_rule, reports_passing,
@@ -179,18 +180,23 @@ fn rule_lines(
     told.into_iter().filter_map(quoted).collect()
 }
 
-/// What the user says in passing ("it should be blue") is a rule for what is being done; where its message is told, it
+static REQUEST_OPENER: PhraseList =
+    PhraseList::at_start(include_str!("../../templates/cues/request_opener.txt"));
+
+/// What the user says in passing ("it should be blue") or asks for once ("could you keep it in the repo") is a rule for what is being done; where its message is told, it
 /// stands there.
 fn rule_span(rule: &Fact, about: Option<u32>) -> RuleSpan {
-    match about.is_some() || rule.voice != Voice::User || is_standing_rule(&rule.text) {
+    let stands = || is_standing_rule(&rule.text) && !REQUEST_OPENER.is_in(&rule.text);
+    match about.is_some() || rule.voice != Voice::User || stands() {
         true => RuleSpan::Session,
         false => RuleSpan::Step,
     }
 }
 
-/// A message of so many characters is quoted whole where a sentence of it rules, unless the rule is a small part of it.
+/// A message is quoted whole where a sentence of it rules while the rule is most of it, or it is a line or two.
 const SHORT_MESSAGE: usize = 400;
-const RULE_PART: usize = 4;
+const RULE_PART: usize = 2;
+const TWO_LINES: usize = 120;
 
 /// The message that a rule stands in, if that is short.
 fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Option<String> {
@@ -201,7 +207,7 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
         .filter(|f| f.ordinal == rule.ordinal)?;
     let text = revoked.strip_revoked(message.ordinal, &message.text);
     let text = clip(&text, usize::MAX - 1);
-    let most = SHORT_MESSAGE.min(RULE_PART * rule.text.chars().count());
+    let most = (RULE_PART * rule.text.chars().count()).clamp(TWO_LINES, SHORT_MESSAGE);
     (text.chars().count() <= most && text.contains(&*rule.text)).then_some(text)
 }
 

@@ -1123,3 +1123,33 @@ fn what_the_model_has_yet_to_do_is_open_until_the_user_speaks_again() {
     let text = of(&entries);
     assert!(!text.contains("## Left open"), "{text}");
 }
+
+/// Under the rules stands the sentence that rules; what is asked for once stands in the story.
+#[test]
+fn a_rule_is_its_sentence_and_a_request_is_none() {
+    let said = [
+        "Please look at the importer, it seems to read every file twice since the change of last week, and tell me what you \
+         would do about it before you touch anything in there. Never edit the generated parser.",
+        "could we keep a short note on the options in the repo, must be in docs",
+        "thanks",
+    ];
+    let mut entries = Vec::new();
+    for (n, words) in said.iter().enumerate() {
+        entries.push(Entry::from_text(format!("u{n}"), Role::User, *words));
+        entries.push(Entry::from_text(
+            format!("a{n}"),
+            Role::Assistant,
+            "Done, see above.",
+        ));
+    }
+    let text = of(&entries);
+    let (_, rules) = text
+        .split_once("## Standing rules, in the user's words\n")
+        .unwrap();
+    let (rules, story) = rules.split_once("~~~").unwrap();
+    assert_eq!(
+        rules, "- [#0] \"Never edit the generated parser.\"\n",
+        "{text}"
+    );
+    assert!(story.contains("user: could we keep a short note"), "{text}");
+}
