@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fact::{Facts, ToolRun, ToolRunOutcome};
 use crate::cue_list::{PhraseList, WordList};
@@ -118,6 +118,83 @@ fn is_checkable(subject: &[&str]) -> bool {
         [_, program, ..] => !LOOKUPS.has(program) && !program.ends_with(':'),
         _ => false,
     }
+}
+
+impl Facts {
+    /// Returns the commands of a shell that went through and did more than look something up or check, the newest first
+    /// and each once: what need not be done again.
+    pub fn executed_commands(&self) -> Vec<&ToolRun> {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let is_check = |run: &ToolRun| {
+            let end = run.end.as_deref();
+            end.is_some_and(|end| CHECK_OUTCOME.is_in(end))
+        };
+        let passed = self.runs.iter().rev().filter(|run| {
+            run.path.is_none() && run.outcome == ToolRunOutcome::Ok && !is_check(run)
+        });
+        let deeds = passed.filter(|run| shell_command(&run.text).is_some_and(does_something));
+        deeds.filter(|run| seen.insert(&run.text)).collect()
+    }
+}
+
+impl ToolRun {
+    /// Whether it only looks something up: all its programs do, or its tool by its name.
+    pub fn only_looks(&self) -> bool {
+        match shell_command(&self.text) {
+            Some(command) => !does_something(command),
+            None => is_looking_tool(&self.text),
+        }
+    }
+}
+
+/// The command of `tool: command`; `None` for a call with named arguments.
+fn shell_command(text: &str) -> Option<&str> {
+    let (_, command) = text.split_once(": ")?;
+    let first = command.split_whitespace().next()?;
+    (!first.ends_with(':')).then_some(command)
+}
+
+/// What git does that changes something.
+const GIT_DEEDS: [&str; 10] = [
+    "commit",
+    "push",
+    "merge",
+    "rebase",
+    "tag",
+    "apply",
+    "revert",
+    "mv",
+    "rm",
+    "cherry-pick",
+];
+
+/// Whether one of the programs of a command is none that only looks something up.
+fn does_something(command: &str) -> bool {
+    let mut parts = command.split(['|', ';', '&']);
+    parts.any(|part| {
+        let words = part.split_whitespace();
+        let words = words.map(|word| word.trim_matches(['"', '\'']));
+        let mut words = words.skip_while(|word| WRAPPERS.has(word) || word.contains('='));
+        match words.next() {
+            None | Some("cd" | "set" | "export" | "true") => false,
+            Some("git") => words.next().is_some_and(|verb| GIT_DEEDS.contains(&verb)),
+            Some(program) => !LOOKUPS.has(program) && !is_redirection(program),
+        }
+    })
+}
+
+/// Words in the names of tools that only look something up.
+const LOOKING: [&str; 9] = [
+    "get", "list", "find", "search", "read", "grep", "glob", "view", "fetch",
+];
+
+fn is_looking_tool(text: &str) -> bool {
+    let tool = text.split(':').next().unwrap_or("").to_lowercase();
+    let mut words = tool.split(['_', '-', '.', ' ']);
+    words.any(|word| {
+        let looks = |looking: &&str| word.starts_with(*looking) || word.ends_with(*looking);
+        LOOKING.iter().any(|looking| looks(&looking))
+    })
 }
 
 /// How many of the newest passes of one subject are looked at: bounds the work.

@@ -14,8 +14,8 @@ use super::defines;
 use super::sentence::clip;
 
 /// Lines of each side that are kept of one edit, those with later definitions, and characters of a line.
-const LINES: usize = 16;
-const MOST_LINES: usize = 40;
+const LINES: usize = 40;
+const MOST_LINES: usize = 64;
 const CHARS: usize = 140;
 
 /// Names of the texts that are replaced.

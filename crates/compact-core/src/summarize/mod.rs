@@ -47,6 +47,7 @@ pub use checkpoint::render_checkpoint;
 pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
 pub(crate) use name_line::{NameLines, is_argument_name};
 pub(crate) use piece::split_label;
+pub(crate) use trace::is_round_number;
 pub use unused_names::drop_unused_names;
 
 /// A named way to tell the ledger.

@@ -14,6 +14,7 @@ use super::root::RootDirectory;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
+use crate::cue_list::WordList;
 use crate::ledger::{
     BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, ToolRun,
     ToolRunOutcome, Voice, clip, defines, scan_names,
@@ -21,12 +22,18 @@ use crate::ledger::{
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
 const RUN: f64 = 0.10;
+/// One that only looks something up: what it found is told below it, or nothing is.
+const LOOK: f64 = 0.04;
 const FAILED: f64 = 0.25;
 const AGAIN: f64 = 0.06;
 /// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
 const CHANGED_FILE: f64 = 0.25;
 const CHANGED_LINE: f64 = 0.05;
 const CHANGED_SIGNATURE: f64 = 0.12;
+/// Lines of one change that say what it is about, and those among which its signatures do; of what later ones are worth.
+const FIRST_LINES: usize = 16;
+const LAST_SIGNATURES: usize = 40;
+const LATE: f64 = 0.2;
 /// A comment that a change put in, and one that was read: there people write why.
 const COMMENT: f64 = 0.12;
 const COMMENT_READ: f64 = 0.06;
@@ -82,7 +89,9 @@ impl TraceBuilder<'_, '_> {
                 let is_call = entity.heard.is_empty();
                 let is_setting = || is_round_number(&entity.text);
                 let is_argument = || is_argument_name(self.ledger, mention, &entity.text);
-                !(is_call && (is_setting() || is_argument()) || is_taken_out(self.ledger, mention))
+                let is_given = is_call && (is_setting() || is_argument());
+                let is_known = || is_library_name(&entity.text);
+                !is_given && !is_known() && !is_taken_out(self.ledger, mention)
             });
             let Some((mention, run)) = newest else {
                 continue;
@@ -139,6 +148,7 @@ impl TraceBuilder<'_, '_> {
                 worth: weight
                     * match (failed, closed) {
                         (true, None) => FAILED,
+                        _ if run.only_looks() => LOOK,
                         _ => RUN + often,
                     },
                 tells: 1.0,
@@ -213,18 +223,22 @@ impl TraceBuilder<'_, '_> {
         let weight = self.template.weight(Voice::Call);
         let state = self.files.state_of(&self.root.shorten(&file.path));
         for change in &file.changes {
+            let mut nth = 0;
             for (line, place) in change.lines.lines().zip(1..) {
                 let put_in = line.strip_prefix('+');
                 let is_gone = |line| state.is_some_and(|s| s.is_stale(line, change.ordinal));
                 let Some(put_in) = put_in.filter(|line| !is_gone(line)) else {
                     continue;
                 };
-                let signs = defines(put_in.trim_start());
+                nth += 1;
+                let signs = nth <= LAST_SIGNATURES && defines(put_in.trim_start());
+                let is_late = nth > FIRST_LINES && !signs;
                 let worth = match (is_comment(line), signs) {
                     (_, true) => CHANGED_SIGNATURE,
                     (true, false) => COMMENT,
                     (false, false) => CHANGED_LINE,
                 };
+                let worth = if is_late { worth * LATE } else { worth };
                 self.table.push(Piece {
                     head,
                     ordinal: change.ordinal,
@@ -232,6 +246,7 @@ impl TraceBuilder<'_, '_> {
                     text: self.root.shorten(line).into_owned(),
                     worth: worth * weight,
                     tells: match (gives_value(line), signs) {
+                        _ if is_late => ANY_LINE,
                         (true, _) => NAMED,
                         (false, true) => SIGNATURE,
                         (false, false) => CHANGE,
@@ -337,8 +352,18 @@ impl TraceBuilder<'_, '_> {
     }
 }
 
+static LIBRARY_HEADS: WordList =
+    WordList::new(include_str!("../../templates/cues/library_head.txt"));
+
+/// Whether a name is one that every reader of code knows, such as `filepath.Join` or a mode of a file: it tells nothing of
+/// the file that it was seen in.
+fn is_library_name(name: &str) -> bool {
+    let head = name.split(['.', ':']).next().unwrap_or("");
+    (head.len() < name.len() && LIBRARY_HEADS.has(head)) || name.starts_with("0o")
+}
+
 /// Whether a name is a number such as agents give tools for a limit: 120000.
-fn is_round_number(name: &str) -> bool {
+pub(crate) fn is_round_number(name: &str) -> bool {
     name.ends_with("000") && name.bytes().all(|b| b.is_ascii_digit())
 }
 

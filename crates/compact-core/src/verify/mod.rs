@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Entity, Ledger, NameKind, Voice, clip, has_sentence, scan_names};
-use crate::summarize::{self, NameRanking, RuleStatus, is_argument_name, weigh};
+use crate::summarize::{self, NameRanking, RuleStatus, is_argument_name, is_round_number, weigh};
 
 mod repair;
 
@@ -114,14 +114,13 @@ fn worth_keeping(entity: &Entity, dropped: &dyn Fn(u32) -> bool) -> bool {
         && entity.spoken.iter().any(|m| dropped(m.place.ordinal))
 }
 
-/// Whether a name is no more than what a tool calls one of its arguments.
+/// Whether a name is no more than what a tool calls one of its arguments, or a limit that it was given.
 fn names_argument(ledger: &Ledger, entity: &Entity) -> bool {
+    let mut mentions = entity.spoken.iter();
     entity.heard.is_empty()
         && entity.spoken_count() == entity.voice_count(Voice::Call)
-        && entity
-            .spoken
-            .iter()
-            .all(|mention| is_argument_name(ledger, mention, &entity.text))
+        && (is_round_number(&entity.text)
+            || mentions.all(|mention| is_argument_name(ledger, mention, &entity.text)))
 }
 
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when

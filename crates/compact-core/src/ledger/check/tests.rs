@@ -118,3 +118,29 @@ fn the_newest_run_of_each_check_is_its_state() {
         .collect();
     assert_eq!(newest, [8, 4, 2]);
 }
+
+#[test]
+fn what_was_executed_is_told_and_what_only_looked_is_not() {
+    let ok = |ordinal, text| run(ordinal, text, ToolRunOutcome::Ok);
+    let facts = Facts {
+        runs: vec![
+            ok(1, "Bash: python3 migrate.py orders | tail -3"),
+            ok(2, "Bash: cat notes.md && rg orders src"),
+            ok(3, "Bash: git status"),
+            ok(4, "Bash: cd app && git commit -m done"),
+            ok(5, "Grep: pattern: open|close path: src"),
+            ok(6, "cancel_order: order_id: W12"),
+            ok(7, "Bash: python3 migrate.py orders | tail -3"),
+            run(
+                8,
+                "Bash: make deploy",
+                ToolRunOutcome::Failed("exit 2".into()),
+            ),
+        ],
+        ..Facts::default()
+    };
+    let ordinals = |runs: Vec<&ToolRun>| runs.iter().map(|run| run.ordinal).collect::<Vec<u32>>();
+    assert_eq!(ordinals(facts.executed_commands()), [7, 4], "each once");
+    let looks = facts.runs.iter().filter(|run| run.only_looks());
+    assert_eq!(ordinals(looks.collect()), [2, 3, 5]);
+}
