@@ -26,7 +26,7 @@ const WORD_PART: usize = 4;
 const WORTH: usize = 2;
 
 /// A call tells more for its length than an answer: it may be so many times as long.
-const CALL_SHARE: u64 = 2;
+const CALL_SHARE: u64 = 4;
 
 /// Says where the whole text is.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +171,15 @@ pub(crate) fn clip_entry(
             new.map(|text| (i, BlockEdit::SetText(text)))
         })
         .collect()
+}
+
+/// About what is left of an entry whose texts are cut to `level`: of calls more than of answers.
+pub(crate) fn level_for(entry: &Entry, level: Units) -> Units {
+    let is_call = |block: &Block| matches!(block, Block::ToolCall { .. });
+    match entry.blocks.iter().any(is_call) {
+        true => Units(level.0.saturating_mul(CALL_SHARE)),
+        false => level,
+    }
 }
 
 /// Arguments cut inside their JSON strings; free text is cut as text.

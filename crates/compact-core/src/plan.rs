@@ -49,7 +49,17 @@ const REQUEST_LEAST: Tokens = Tokens(100);
 
 /// What the texts of tools are cut to in earlier turns, the most generous first: the first at which
 /// all of them fit, else the last.
-const LEVELS: [Tokens; 4] = [Tokens(4096), Tokens(1024), Tokens(512), Tokens(256)];
+const LEVELS: [Tokens; 6] = [
+    Tokens(4096),
+    Tokens(2048),
+    Tokens(1024),
+    Tokens(512),
+    Tokens(256),
+    Tokens(128),
+];
+/// All turns are kept in so many tenths of a budget that somebody named, where they fit with answers cut to so much.
+const TURNS_SHARE: u64 = 9;
+const TURNS_LEVEL: Tokens = Tokens(128);
 /// What people and the model said is cut to so many times that.
 const WORDS_SHARE: u64 = 4;
 
@@ -487,7 +497,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
 
     /// Earlier turns from the newest back, their long texts cut, in what the summary leaves.
     fn keep_earlier(&mut self) {
-        let room = self.free() - self.scene.summary_limit;
+        let room = self.free() - self.summary_limit();
         if room == Units(0) || self.scene.policy.keep_recent != KeepRecent::Recent {
             return;
         }
@@ -495,6 +505,24 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         let level = self.level_for(&units, room);
         let offers: Vec<UnitOffer> = self.offered_at(&units, level, room);
         self.accept(offers.into_iter(), room);
+    }
+
+    /// What the summary may take before earlier turns. Where most of a budget that somebody named holds all that was said
+    /// and done, with the answers of tools cut, that is the rest of it: turns read better than lines about them.
+    fn summary_limit(&self) -> Units {
+        let scene = self.scene;
+        let room = Units(self.budget.0 / 10 * TURNS_SHARE);
+        let level = scene.estimator.to_units(TURNS_LEVEL);
+        let cost = |(entry, cost): (&Entry, &Units)| match entry.has_results() {
+            true => (*cost).min(level),
+            false => *cost,
+        };
+        let entries = scene.conversation.entries.iter().zip(scene.costs);
+        let is_named = scene.summary_limit == Units(u64::MAX);
+        match is_named && entries.map(cost).sum::<Units>() <= room {
+            true => self.budget - room,
+            false => scene.summary_limit,
+        }
     }
 
     /// Every unit that could still be kept, the newest first.
@@ -725,8 +753,9 @@ impl PlanInput<'_> {
     /// About what a unit costs at a level.
     fn estimate_at_level(&self, unit: usize, level: Units) -> Units {
         let costs = self.range(unit).and_then(|r| self.costs.get(r));
-        let costs = costs.unwrap_or_default().iter();
-        costs.map(|cost| (*cost).min(level)).sum()
+        let costs = costs.unwrap_or_default().iter().zip(self.entries(unit));
+        let least = |(cost, entry): (&Units, &Entry)| (*cost).min(clip::level_for(entry, level));
+        costs.map(least).sum()
     }
 
     /// A unit clipped so that it costs at most about `limit`.
