@@ -254,6 +254,29 @@ fn without_an_answer_the_ledger_speaks() {
     assert!(checkpoint.anchors > 3);
 }
 
+/// Five tables migrated: the notes are vague or absent, and none may be migrated twice.
+#[test]
+fn commands_that_went_through_are_told_as_done() {
+    let tables = [
+        "orders", "invoices", "payments", "refunds", "carts", "users",
+    ];
+    let mut entries = vec![Entry::from_text("u", Role::User, "Migrate all tables.")];
+    for table in tables {
+        let command = format!(r#"{{"command":"python3 migrate.py {table}"}}"#);
+        entries.push(call(table, "Bash", &command));
+        entries.push(result(table, "migrated"));
+    }
+    let ledger = Ledger::from_entries(&entries, 0);
+    let text = notes(&ledger, None).write_checkpoint().text;
+    let (_, done) = text.split_once("## Do Not Redo\n").unwrap();
+    for table in tables {
+        assert!(
+            done.contains(&format!("ran Bash: python3 migrate.py {table}")),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn what_an_agent_wrote_is_quoted_and_what_it_left_out_is_put_back() {
     let ledger = session();

@@ -64,6 +64,7 @@ pub fn render_checkpoint(ledger: &Ledger, budget: Units, estimator: &dyn Estimat
     let root = RootDirectory::from_ledger(ledger);
     let mut lines = fact_line::fact_lines(ledger, &revoked, &root, &|_| false);
     lines.extend(fact_line::file_lines(ledger, &root));
+    lines.extend(fact_line::executed_lines(ledger, &root));
     let mut out = String::new();
     for section in &SECTIONS {
         let told = lines.iter().filter(|line| (section.tells)(line));

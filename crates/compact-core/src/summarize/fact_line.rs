@@ -418,6 +418,24 @@ pub(super) fn file_lines(ledger: &Ledger, root: &RootDirectory<'_>) -> Vec<FactL
     told.collect()
 }
 
+/// Characters of a command that is told as done.
+const DONE_COMMAND: usize = 160;
+
+/// The commands that went through, the newest first.
+pub(super) fn executed_lines(ledger: &Ledger, root: &RootDirectory<'_>) -> Vec<FactLine> {
+    let executed = ledger.facts.executed_commands().into_iter();
+    let told = executed.map(|run| {
+        let command = clip(&root.shorten(&run.text), DONE_COMMAND);
+        let end = run.end.as_deref().unwrap_or("ok");
+        new_fact_line(
+            SectionTopic::Done,
+            run.ordinal,
+            format!("ran {command} → {end}"),
+        )
+    });
+    told.collect()
+}
+
 fn file_line(file: &FileFact) -> FactLine {
     let act = match file.act {
         FileAct::Read => "read",
