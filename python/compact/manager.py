@@ -434,6 +434,8 @@ class CompactManager:
         self._is_closed = True
         self.flush()
         self._events.close()
+        if self._process == os.getpid():
+            self._native.finish_indexing(5.0)
         del self._native
         self._encoded.clear()
         self._new_messages.clear()

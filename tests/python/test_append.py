@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import sqlite3
 from typing import Any
 
 import pytest
@@ -108,8 +108,7 @@ def test_a_message_that_cannot_be_read_names_its_place():
 def test_what_was_compacted_is_indexed_without_a_search(tmp_path):
     with CompactManager(config(storage=FileStorage(tmp_path))) as manager:
         manager.preflight("s", chat(60))
-        until = time.monotonic() + 10
-        while not (tmp_path / "recall.db").exists() and time.monotonic() < until:
-            time.sleep(0.01)
-        assert (tmp_path / "recall.db").exists()
+    indexed = sqlite3.connect(tmp_path / "recall.db").execute("SELECT count(*) FROM receipts")
+    assert indexed.fetchone() == (1,)
+    with CompactManager(config(storage=FileStorage(tmp_path))) as manager:
         assert manager.recall("part_3")

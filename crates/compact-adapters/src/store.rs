@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -267,25 +267,30 @@ impl Stores {
     /// Takes the turn to bring the recall index up to date; `None` while another process has it, and where
     /// nothing was ever stored or nothing can be written.
     pub fn take_index_turn(&self) -> Option<IndexTurn> {
+        self.try_index_turn().ok()
+    }
+
+    fn try_index_turn(&self) -> Result<IndexTurn, TryLockError> {
         let mut options = OpenOptions::new();
         let file = self.root.join(RECALL_LOCK);
-        let lock = private::open(options.append(true).create(true), &file).ok()?;
-        lock.try_lock().is_ok().then_some(IndexTurn { lock })
+        let lock = private::open(options.append(true).create(true), &file);
+        let lock = lock.map_err(TryLockError::Error)?;
+        lock.try_lock()?;
+        Ok(IndexTurn { lock })
     }
 
     /// Takes the turn, and waits for whoever has it for at most `patience`; `None` after that: a process that
     /// was stopped keeps nobody from searching.
     pub async fn wait_for_index_turn(&self, patience: Duration) -> Option<IndexTurn> {
         let start = Instant::now();
-        while self.has_data() && start.elapsed() < patience {
-            match self.take_index_turn() {
-                None if self.root.join(RECALL_LOCK).exists() => {
+        loop {
+            match self.try_index_turn() {
+                Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
-                turn => return turn,
+                turn => return turn.ok(),
             }
         }
-        None
     }
 
     /// Returns the recall index, if there is one.

@@ -485,6 +485,14 @@ impl Engine {
         })
     }
 
+    /// Waits until what was archived is indexed, for at most so many seconds.
+    fn finish_indexing(&self, py: Python<'_>, seconds: f64) {
+        let limit = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        if let Some(indexer) = &self.indexer {
+            py.detach(|| indexer.wait(limit));
+        }
+    }
+
     /// Counts the sessions in memory.
     fn session_count(&self) -> usize {
         self.sessions.len()

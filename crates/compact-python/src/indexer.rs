@@ -3,8 +3,9 @@
 //! The thread never calls Python and yields to everything else on the machine. It may end with the process at any
 //! moment: what is missing is added by the next thread, or by whoever searches.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use compact::Compact;
 use compact::store::yield_to_others;
@@ -14,7 +15,7 @@ use tokio::runtime::Builder;
 #[derive(Clone)]
 pub(crate) struct Indexer {
     compact: Compact,
-    state: Arc<Mutex<IndexerState>>,
+    state: Arc<(Mutex<IndexerState>, Condvar)>,
 }
 
 #[derive(Default)]
@@ -48,6 +49,14 @@ impl Indexer {
         }
     }
 
+    /// Waits until the thread has ended, for at most `limit`: what it works on may then be removed.
+    pub(crate) fn wait(&self, limit: Duration) {
+        let (state, ended) = &*self.state;
+        let held = state.lock().unwrap_or_else(PoisonError::into_inner);
+        // What could not be waited for is no error: the thread leaves everything whole.
+        let _ = ended.wait_timeout_while(held, limit, |state| state.is_running);
+    }
+
     fn run(&self) {
         yield_to_others();
         // Threads that this runtime starts are started by this one, and as patient.
@@ -57,10 +66,11 @@ impl Indexer {
                 let _ = runtime.block_on(self.compact.index_archive());
             }
         }
+        self.state.1.notify_all();
     }
 
     fn change_state<T>(&self, change: impl FnOnce(&mut IndexerState) -> T) -> T {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.0.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state)
     }
 }
