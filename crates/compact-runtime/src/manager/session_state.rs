@@ -14,7 +14,6 @@ use bytes::Bytes;
 use compact_core::engine::{self, Prior};
 use compact_core::error::CompactError;
 use compact_core::event::TraceContext;
-use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
@@ -332,9 +331,7 @@ impl SessionState {
     pub(crate) fn grow_document(&mut self, added: &[&str]) -> Option<usize> {
         let entries = self.document.as_mut()?.grow(&self.source, added)?;
         let new = entries.len();
-        let claims = entries
-            .iter()
-            .any(|e| frame::find_frame(&e.blocks).is_some());
+        let claims = entries.iter().any(engine::claims_summary);
         self.hashes
             .extend(entries.iter().map(EntryHash::from_entry));
         self.source.entries.extend(entries);
