@@ -42,6 +42,8 @@ enum ProofTest {
     },
     /// Below `tests/python`, with the frameworks of agents.
     Python(&'static str),
+    /// Below `tests/wire`, with the command as it is released.
+    Command(&'static str),
     /// Mutations of the corpus, a trial being a second of each reader.
     Mutations,
     /// libFuzzer, a trial being a second of each reader.
@@ -72,6 +74,12 @@ const PROOFS: &[Proof] = &[
         shows: "sessions of random density never overflow their window, no prompt is refused, and what was said last is never changed while it fits",
         trials: 10_000,
         test: ProofTest::Python("tests/python/test_soak.py"),
+    },
+    Proof {
+        name: "gateway-soak",
+        shows: "two gateways on one store, one killed again and again: no client hears of an overflow, no prompt lacks what was said last or holds another session's words, every archive restores",
+        trials: 1_000,
+        test: ProofTest::Command("tests/wire/test_gateway_soak.py"),
     },
     Proof {
         name: "trust",
@@ -208,16 +216,10 @@ const PROOFS: &[Proof] = &[
 ];
 
 /// What no row runs, and why.
-const LEFT_OUT: &[(&str, &str)] = &[
-    (
-        "probes",
-        "they need sessions that are nobody's to publish: `compactctl eval --probes DIR` runs them",
-    ),
-    (
-        "soak of the gateway",
-        "the soak goes through the Python package and the manager beneath it",
-    ),
-];
+const LEFT_OUT: &[(&str, &str)] = &[(
+    "probes",
+    "they need sessions that are nobody's to publish: `compactctl eval --probes DIR` runs them",
+)];
 
 /// Runs the proofs whose name contains `filter`, with a share of their trials in per cent, and writes the report.
 pub(crate) fn run(filter: Option<&str>, share: u32) -> Result<()> {
@@ -323,6 +325,14 @@ impl Proof {
                 console.run("cargo", &arguments, &variables)
             }
             ProofTest::Python(test) => python::test_one(console, test, &variables),
+            ProofTest::Command(test) => {
+                let build = ["build", "--quiet", "--release", "--package", "compactctl"];
+                console.run("cargo", &build, &[])?;
+                let program = shell::target_folder().join("release/compactctl");
+                let program = program.display().to_string();
+                variables.push(("COMPACTCTL", &program));
+                python::test_one(console, test, &variables)
+            }
             ProofTest::Mutations => fuzz::run(console, seconds, None, Some(SEED)),
             ProofTest::Guided => fuzz::guided::run(console, seconds, None, Some(SEED)),
             ProofTest::Peers => python::bench_wheel(console),
