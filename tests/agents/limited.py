@@ -52,7 +52,7 @@ class Limited(Stepwise):
             return Gemini(body, path)
         if path.endswith("/chat/completions"):
             return Chat(body)
-        return super().wire_of(path, body)
+        return Messages(body) if path.endswith("/messages") else super().wire_of(path, body)
 
     def reply(self, wire) -> tuple[int, bytes, str]:
         body = wire.body
@@ -96,6 +96,20 @@ class Limited(Stepwise):
     def views(self) -> list[dict]:
         """What was accepted and is not what the agent wrote."""
         return [body for body in self.accepted if "COMPACT-SUMMARY" in json.dumps(body)]
+
+
+class Messages(stepwise.Messages):
+    """A request to Anthropic's Messages, whose model thinks before it speaks."""
+
+    def thoughts(self) -> list[tuple[dict, list[dict]]]:
+        """What the model thinks, where it is asked to."""
+        if self.body.get("thinking", {}).get("type") != "enabled":
+            return []
+        deltas = [
+            {"type": "thinking_delta", "thinking": "The next step."},
+            {"type": "signature_delta", "signature": "c2lnbmVk"},
+        ]
+        return [({"type": "thinking", "thinking": "", "signature": ""}, deltas)]
 
 
 class Gemini:
@@ -171,4 +185,4 @@ class Chat:
         return 200, f"{lines}data: [DONE]\n\n".encode(), "text/event-stream"
 
 
-__all__ = ["DONE", "Limited", "stepwise"]
+__all__ = ["CHARACTERS", "DONE", "Limited"]
