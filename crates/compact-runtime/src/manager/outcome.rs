@@ -103,13 +103,18 @@ impl Manager {
 
     /// Keeps a record that the catalog has: from then on the archive can tell of it by itself.
     pub(super) async fn archive_record(&self, record: &CompactionRecord) -> Result<(), Error> {
-        match &self.archive {
-            // One that is there says when it was recorded first.
-            Some(archive) if archive.get_record(&record.address()).await.is_err() => {
-                write_record(&**archive, record).await
-            }
-            _ => Ok(()),
+        let Some(archive) = &self.archive else {
+            return Ok(());
+        };
+        // One that is there says when it was recorded first.
+        if archive.get_record(&record.address()).await.is_ok() {
+            return Ok(());
         }
+        // A process that was ended before it came here left one in the catalog, and that is the one that counts.
+        let known = self.catalog.latest_record(&record.session_id).await?;
+        let known = known.filter(|known| known.receipt_id == record.receipt_id);
+        let known = known.filter(|known| known.receipt.is_archived());
+        write_record(&**archive, known.as_ref().unwrap_or(record)).await
     }
 
     /// The archived view of a record; `None` where none was kept.

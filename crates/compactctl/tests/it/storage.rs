@@ -72,7 +72,8 @@ fn a_receipt_whose_packs_are_gone_is_left_out_of_an_import() {
     std::fs::remove_file(of_broken.unwrap()).unwrap();
     for records in [1, 0] {
         let run = place.run(&["archive", "import", "foreign", "--json"]);
-        let done = run.failed(5).json();
+        assert_eq!(run.code, 5, "{}", run.stderr);
+        let done = run.json();
         assert_eq!(
             (&done["records"], &done["left_out"]),
             (&json!(records), &json!([broken]))
@@ -92,7 +93,9 @@ fn a_pack_that_was_cut_short_is_named_and_the_others_are_checked() {
     let bytes = std::fs::read(&pack).unwrap();
     for length in [0, 1, 4, 10, 40, bytes.len() - 1] {
         std::fs::write(&pack, &bytes[..length]).unwrap();
-        let checked = place.run(&["archive", "verify", "--json"]).failed(5).json();
+        let checked = place.run(&["archive", "verify", "--json"]);
+        assert_eq!(checked.code, 5, "{length}: {}", checked.stderr);
+        let checked = checked.json();
         let name = pack.file_stem().unwrap().to_str().unwrap();
         assert_eq!(checked["problems"][0]["pack"], name, "{length}: {checked}");
         assert_eq!(
@@ -119,7 +122,9 @@ fn a_catalog_that_says_otherwise_than_the_archive_is_found_and_mended() {
         let update = format!("UPDATE receipts SET {change} WHERE rowid <> {last}");
         assert_eq!(catalog.execute(&update, []).unwrap(), 1, "{change}");
         drop(catalog);
-        let checked = place.run(&["archive", "verify"]).failed(5).text();
+        let checked = place.run(&["archive", "verify"]);
+        assert_eq!(checked.code, 5, "{change}: {}", checked.stderr);
+        let checked = checked.text();
         assert!(
             checked.contains("otherwise than the archive"),
             "{change}: {checked}"

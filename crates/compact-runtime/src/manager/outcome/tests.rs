@@ -317,6 +317,29 @@ async fn an_original_that_was_kept_nowhere_is_archived_by_the_next_who_keeps_it(
     );
 }
 
+/// Whoever makes a compaction again that a killed process put into the catalog archives it as the catalog has it.
+#[tokio::test]
+async fn a_record_that_only_the_catalog_has_is_archived_as_it_is_there() {
+    let (manager, _) = manager(8_000);
+    compact(&manager, &sample_conversation()).await;
+    let listed = manager
+        .catalog
+        .latest_record("told")
+        .await
+        .unwrap()
+        .unwrap();
+    let archive = manager.archive.clone().unwrap();
+    archive.remove_record(&listed.address()).await.unwrap();
+    compact(&manager, &sample_conversation()).await;
+    let archived = read_record(&*archive, &listed.address()).await.unwrap();
+    assert!(listed.agrees_with(&archived), "{listed:?} {archived:?}");
+    let other = CompactionRecord {
+        new_from: 3,
+        ..listed
+    };
+    assert!(!other.agrees_with(&archived));
+}
+
 #[tokio::test]
 async fn other_redaction_makes_another_receipt_and_the_chain_goes_on_from_it() {
     let (open, _) = manager(8_000);

@@ -85,10 +85,12 @@ impl CompactionRecord {
             created_at: self.created_at.clone(),
             ..archived.clone()
         };
-        told.receipt = match self.receipt.is_archived() {
-            true => told.receipt.with_times_of(&self.receipt),
-            false => self.receipt.clone(),
-        };
+        if self.receipt.is_archived() {
+            told.receipt = told.receipt.with_times_of(&self.receipt);
+        } else {
+            told.receipt = self.receipt.clone();
+            told.continues = self.continues;
+        }
         if archived.view_hashes.is_empty() {
             told.entry_hashes.clone_from(&self.entry_hashes);
             told.view_hashes.clone_from(&self.view_hashes);
