@@ -1131,7 +1131,7 @@ fn a_rule_is_its_sentence_and_a_request_is_none() {
         "Please look at the importer, it seems to read every file twice since the change of last week, and tell me what you \
          would do about it before you touch anything in there. Never edit the generated parser.",
         "could we keep a short note on the options in the repo, must be in docs",
-        "thanks",
+        "Now write the entry of the changelog for the importer.",
     ];
     let mut entries = Vec::new();
     for (n, words) in said.iter().enumerate() {
