@@ -22,6 +22,7 @@ pub(crate) enum Hangup {
     /// That the terminal is gone, and the work with it.
     Stops,
     /// Something else: somebody else listens for it.
+    #[cfg(feature = "gateway")]
     IsForOthers,
 }
 

@@ -57,12 +57,12 @@ pub struct PendingCompaction {
     pub is_view: bool,
     /// An earlier compaction that nobody was told the losses of: an agent at work compacts more than once between
     /// two prompts, and Gemini CLI announces a compaction before every request.
-    pub untold: Option<UntoldCompaction>,
+    pub earlier: Option<EarlierCompaction>,
 }
 
 /// A compaction that another followed before its losses could be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UntoldCompaction {
+pub struct EarlierCompaction {
     /// The path of the transcript as it was before.
     pub archive: PathBuf,
     /// How many summaries that transcript held.
@@ -72,29 +72,29 @@ pub struct UntoldCompaction {
 impl PendingCompaction {
     /// Returns the archive that holds what may be lost.
     pub fn original(&self) -> &Path {
-        self.untold
+        self.earlier
             .as_ref()
             .map_or(&self.archive, |earlier| &earlier.archive)
     }
 
     /// Returns whether a transcript with so many summaries was compacted since.
     pub fn is_done(&self, summaries: u64) -> bool {
-        let before = self.untold.as_ref().map(|earlier| earlier.summaries);
+        let before = self.earlier.as_ref().map(|earlier| earlier.summaries);
         summaries > before.unwrap_or(self.summaries)
     }
 
     /// Returns what of it is still to be told when the next compaction of a transcript with so many summaries begins.
-    pub fn into_untold(self, summaries: u64) -> Option<UntoldCompaction> {
+    pub fn into_earlier(self, summaries: u64) -> Option<EarlierCompaction> {
         if self.is_view || !self.is_done(summaries) {
             return None;
         }
         let PendingCompaction {
             archive,
             summaries,
-            untold,
+            earlier,
             ..
         } = self;
-        untold.or(Some(UntoldCompaction { archive, summaries }))
+        earlier.or(Some(EarlierCompaction { archive, summaries }))
     }
 }
 

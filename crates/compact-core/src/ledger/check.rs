@@ -86,7 +86,7 @@ impl Facts {
                 newest.len() - 1
             });
             if let Some((_, is_check)) = newest.get_mut(place) {
-                *is_check |= run.tells_outcome();
+                *is_check |= run.shows_outcome();
             }
         }
         let checks = newest.into_iter().filter(|(_, is_check)| *is_check);
@@ -96,7 +96,7 @@ impl Facts {
 
 impl ToolRun {
     /// Whether it says that something passes or fails.
-    fn tells_outcome(&self) -> bool {
+    fn shows_outcome(&self) -> bool {
         match &self.outcome {
             ToolRunOutcome::Failed(why) => CHECK_OUTCOME.is_in(why),
             ToolRunOutcome::Ok => self.end.as_deref().is_some_and(|e| CHECK_OUTCOME.is_in(e)),
@@ -193,7 +193,7 @@ fn is_looking_tool(text: &str) -> bool {
     let mut words = tool.split(['_', '-', '.', ' ']);
     words.any(|word| {
         let looks = |looking: &&str| word.starts_with(*looking) || word.ends_with(*looking);
-        LOOKING.iter().any(|looking| looks(&looking))
+        LOOKING.iter().any(looks)
     })
 }
 

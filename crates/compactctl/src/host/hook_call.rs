@@ -105,7 +105,7 @@ impl HookCall<'_> {
         let open = PendingCompaction {
             archive: archived.path,
             summaries: memory.summaries,
-            untold: earlier.and_then(|earlier| earlier.into_untold(memory.summaries)),
+            earlier: earlier.and_then(|earlier| earlier.into_earlier(memory.summaries)),
             ..PendingCompaction::default()
         };
         self.log_error(self.shelf.set_pending(&open));
