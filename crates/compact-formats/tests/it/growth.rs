@@ -70,7 +70,8 @@ fn grow(
     first: usize,
 ) -> Option<(ParsedTranscript, ParsedTranscript)> {
     let (body, key, messages) = split(format, steps);
-    let first = 1 + first % messages.len();
+    // A session in which nobody spoke has nothing to begin with.
+    let first = 1 + first.checked_rem(messages.len())?;
     let whole = read(join(&body, key, &messages), format);
     let mut grown = read(join(&body, key, &messages[..first]), format);
     let added: Vec<&str> = messages[first..].iter().map(String::as_str).collect();
