@@ -4,8 +4,8 @@
 //! the wire, then the chain of entry hashes: never how a conversation begins. A frame is believed when
 //! its full receipt id is on record for the session and the history opens with that record's view up to
 //! its summary; what the view shows beyond that, and the history does not, was taken back, and the
-//! ledger ends before it. Some agents put the summary first: a history that does so, and that its session does
-//! not own by name, has to show the whole view. A line that somebody went on from otherwise is a session of its own.
+//! ledger ends before it. Some agents put the summary first: a history that does so, and whose session
+//! nobody named, has to show the whole view. A line that somebody went on from otherwise is a session of its own.
 
 #[cfg(test)]
 mod tests;
