@@ -43,7 +43,6 @@ fn seen_of(parsed: &ParsedTranscript) -> impl PartialEq + std::fmt::Debug + use<
     let entries = 0..parsed.conversation.entries.len();
     let bytes = |found: Option<&[u8]>| found.map(<[u8]>::to_vec);
     let places: Vec<_> = entries
-        .clone()
         .map(|at| {
             (
                 bytes(document.entry_bytes(at)),
