@@ -227,10 +227,10 @@ class CompactManager:
             turn = None
             if session_id is not None and note is None and encoded.grown_from is not None:
                 turn = engine.append(session_id, encoded.grown_from, encoded.texts[encoded.known :])
-            if turn is None and note is None:
-                turn = engine.preflight(session_id, *encoded.arguments())
-            elif turn is None:
+            if turn is None and note is not None:
                 turn = engine.manual_compact(session_id, *encoded.arguments(), note)
+            elif turn is None:
+                turn = engine.preflight(session_id, *encoded.arguments())
         return self._to_prepared(encoded, codec, turn), replace(encoded, mark=turn[-1])
 
     def overflowed(

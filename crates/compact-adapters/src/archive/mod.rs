@@ -32,6 +32,9 @@ pub use s3::{Bucket, BucketAddressing, BucketEncryption};
 
 use crate::seal::Seal;
 
+/// How often a pack is written again that was found cut short right after it was written.
+const REWRITES: usize = 3;
+
 /// The longest chain of bases: beyond it a pack stands alone, so that reading stays quick. A longer one is
 /// refused.
 const MAX_DEPTH: u8 = 32;
@@ -250,6 +253,23 @@ impl ObjectArchive {
         stored: Bytes,
         mode: PutMode,
     ) -> Result<(), ArchiveError> {
+        let mut written = self.try_write(id, stored.clone(), mode).await;
+        // Where a store lets writers overtake each other, it may have shown half of what another writes.
+        for _ in 0..REWRITES {
+            if !matches!(written, Err(ArchiveError::Damaged { .. })) {
+                break;
+            }
+            written = self.try_write(id, stored.clone(), PutMode::Overwrite).await;
+        }
+        written
+    }
+
+    async fn try_write(
+        &self,
+        id: PackId,
+        stored: Bytes,
+        mode: PutMode,
+    ) -> Result<(), ArchiveError> {
         let exclusion = self.exclusion().await?;
         let in_parts = stored.len() > PART_BYTES && matches!(self.medium, Medium::Service(_));
         let place = ObjectKind::Packs.location(&id);
@@ -332,8 +352,12 @@ impl ArchiveStore for ObjectArchive {
         let history = self.read_history(base).await?;
         let base = history.top;
         let id = PackId::of(&plain, base.as_ref());
-        let mode = match self.verify(&id).await {
-            Ok(()) => return self.info(&id).await,
+        let known = match self.verify(&id).await {
+            Ok(()) => self.info(&id).await,
+            Err(error) => Err(error),
+        };
+        let mode = match known {
+            Ok(info) => return Ok(info),
             Err(ArchiveError::Missing { .. }) => PutMode::Create,
             // The bytes at hand are the cure.
             Err(ArchiveError::Damaged { .. }) => PutMode::Overwrite,
