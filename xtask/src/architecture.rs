@@ -40,11 +40,13 @@ const DOORS: &[(&str, &[&str])] = &[
         "compactctl",
         &[
             "compact-context",
+            "compact-dashboard",
             "compact-eval",
             "compact-formats",
             "compact-gateway",
         ],
     ),
+    ("compact-dashboard", &["compact-context"]),
     ("compact-gateway", &["compact-context"]),
     ("compact-python", &["compact-context", "compact-formats"]),
 ];

@@ -10,6 +10,7 @@ mod chore;
 mod ci;
 mod collector;
 mod corpus;
+mod dashboard;
 mod dependencies;
 mod dist;
 mod docs;
@@ -53,6 +54,8 @@ enum XtaskCommand {
     },
     /// Of all tests, those with real agents.
     Agents,
+    /// Of all tests, those of the dashboard in a real browser.
+    Dashboard,
     /// The archive against servers whose conditional writes do not work; builds one of them.
     Storage,
     /// Tests of CI once more, with as many trials as a promise needs: minutes to a night. Writes target/prove/report.html
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         XtaskCommand::Test { fast: true } => test::run(test::TestScope::Fast),
         XtaskCommand::Test { fast: false } => test::run(test::TestScope::All),
         XtaskCommand::Agents => agents::run(),
+        XtaskCommand::Dashboard => dashboard::run(),
         XtaskCommand::Storage => storage::flawed::run(),
         XtaskCommand::Prove { filter, share } => prove::run(filter.as_deref(), share),
         XtaskCommand::Bench { filter } => bench::run(filter.as_deref()),

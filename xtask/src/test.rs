@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use crate::chore::{self, Chore};
 use crate::shell::{self, Console};
 use crate::storage::{self, TestServers, flawed};
-use crate::{agents, collector, environment, fuzz, python, wire};
+use crate::{agents, collector, dashboard, environment, fuzz, python, wire};
 
 /// Something outside of Rust that some tests need.
 struct TestPrerequisite {
@@ -40,6 +40,12 @@ const REQUIREMENTS: &[TestPrerequisite] = &[
         is_met: || agents::PACKAGES.complete_folder().is_some(),
         install: |console| agents::PACKAGES.install(console),
         without_it: "of the agents, only Claude Code from PyPI calls us (tests/agents)",
+    },
+    TestPrerequisite {
+        name: "Chromium, and what drives it",
+        is_met: dashboard::is_ready,
+        install: dashboard::install,
+        without_it: "no browser looks at the dashboard (tests/dashboard)",
     },
     TestPrerequisite {
         name: "LiteLLM",
@@ -114,6 +120,7 @@ fn test_everything() -> Result<Vec<String>> {
     chores.extend(python::test_chore(&servers.variables));
     chores.extend(agents::test_chores()?);
     chores.extend(wire::test_chore());
+    chores.extend(dashboard::test_chore());
     chores.push(Chore::new("fuzzing", |console: &Console| {
         fuzz::run(console, FUZZ_SECONDS, None, Some(FUZZ_SEED))
     }));

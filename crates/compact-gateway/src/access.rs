@@ -6,6 +6,8 @@
 
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -206,6 +208,30 @@ pub(crate) fn admit(
         })
     });
     found.ok_or(AccessError::Key)
+}
+
+/// Lets a person in who looks with a browser: by a key as for any request, or as the password that browsers ask for.
+pub(crate) fn admit_browser(
+    settings: &GatewaySettings,
+    headers: &HeaderMap,
+) -> Result<Admission, AccessError> {
+    let password = header::header_text(headers, &AUTHORIZATION).and_then(read_password);
+    let found = password.and_then(|key| {
+        let known = settings.keys.iter().find(|known| known.matches(&key))?;
+        Some(Admission {
+            tenant: Tenant(known.tenant.clone()),
+            grant: known.grant.clone(),
+        })
+    });
+    found.map_or_else(|| admit(settings, headers), Ok)
+}
+
+/// Reads the password of HTTP's basic authentication.
+fn read_password(header: &str) -> Option<String> {
+    let bytes = STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (_, password) = text.split_once(':')?;
+    Some(password.to_owned())
 }
 
 impl Admission {

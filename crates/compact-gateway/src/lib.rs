@@ -94,6 +94,16 @@ impl Gateway {
         self.metrics.answer_count()
     }
 
+    /// Lets a person in who looks at pages beside the gateway's own; returns what the names of their sessions begin with.
+    pub fn admit_browser(&self, headers: &HeaderMap) -> Result<String, BrowserRefusal> {
+        let admitted = access::admit_browser(&self.settings(), headers);
+        let admitted = admitted.map_err(|error| BrowserRefusal {
+            status: error.status(),
+            reason: error.to_string(),
+        });
+        Ok(admitted?.tenant.scope())
+    }
+
     /// Returns the settings that it runs with; a request keeps those that it began with.
     pub fn settings(&self) -> Arc<GatewaySettings> {
         let settings = self.settings.read();
@@ -109,6 +119,15 @@ impl Gateway {
             .unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(settings);
     }
+}
+
+/// Why a person who looks is turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrowserRefusal {
+    /// The status that says it.
+    pub status: StatusCode,
+    /// The same in words.
+    pub reason: String,
 }
 
 /// Returns the service: the gateway's own pages, and everything else passed on.

@@ -13,6 +13,7 @@ pub mod host;
 pub mod manager;
 pub mod parallel;
 pub mod port;
+pub mod reading;
 pub mod recall;
 pub mod replay;
 pub mod reset;

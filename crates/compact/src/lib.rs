@@ -50,8 +50,11 @@ mod indexing;
 mod rebuild;
 mod redaction;
 mod retention;
+
 mod session;
 mod session_files;
+mod session_list;
+mod session_reading;
 mod session_table;
 mod storage;
 mod transfer;
@@ -165,6 +168,15 @@ pub mod reset {
     pub use compact_core::reset::DEAD;
     pub use compact_runtime::port::transcript::{Artifact, TranscriptStore};
     pub use compact_runtime::reset::*;
+}
+
+/// Sessions on record: a list of all, each call by call, and what a compaction was given and made.
+pub mod overview {
+    pub use crate::session_files::SessionOrigin;
+    pub use crate::session_list::{ListedSession, SessionList, SessionListQuery};
+    pub use compact_runtime::reading::{
+        CallPoint, CompactionReading, EntrySubject, SessionCurve, ViewEntry,
+    };
 }
 
 /// Stores: where originals, receipts and their words are kept.

@@ -5,7 +5,7 @@
 //! of its own, the hash of its place, and is read when somebody asks: one that is gone is forgotten
 //! with the next question. What is written goes to the store beneath.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,6 +66,30 @@ impl<S: ?Sized> StoreWithFiles<S> {
     fn files_of_session(&self, session: &str) -> impl DoubleEndedIterator<Item = &SessionFile> {
         self.copies.iter().filter(move |c| c.session == session)
     }
+}
+
+/// What left a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionOrigin {
+    /// A compaction, through whichever door.
+    Compaction,
+    /// A hook, which copied a transcript.
+    Hook,
+    /// A run of an agent.
+    Run,
+}
+
+/// Returns what left the files of each session that has some.
+pub(crate) fn origins_by_session(root: &Path) -> HashMap<String, SessionOrigin> {
+    let files = find_session_files(root);
+    let origins = files.map(|file| {
+        let origin = match &file.origin {
+            FileOrigin::Hook(_) => SessionOrigin::Hook,
+            FileOrigin::Run(..) => SessionOrigin::Run,
+        };
+        (file.session, origin)
+    });
+    origins.collect()
 }
 
 /// Returns whether hooks or runs left any file.

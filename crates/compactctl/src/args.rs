@@ -204,6 +204,14 @@ pub(crate) enum Command {
         after_help = "Example: compactctl run --agent claude --prompt task.md --timeout 4h -- --permission-mode acceptEdits"
     )]
     Run(RunArgs),
+    /// Show every session, what each compaction kept and left out, and the way back, as pages for a browser on this
+    /// machine
+    #[command(after_help = "Example: compactctl dashboard")]
+    #[cfg(feature = "dashboard")]
+    Dashboard(DashboardArgs),
+    /// Show every session as pages for a browser (left out of this build)
+    #[cfg(not(feature = "dashboard"))]
+    Dashboard(IgnoredArgs),
     /// Listen as an HTTP gateway: agents send their requests to it, it passes them on to their provider, and
     /// compacts histories before they overflow
     #[command(after_help = "Example: compactctl serve &\n         \
@@ -294,6 +302,18 @@ pub(crate) struct ServeArgs {
     /// Make a key for NAME and print it with its line for gateway.keys, instead of listening
     #[arg(long, value_name = "NAME", conflicts_with_all = ["listen", "upstream"])]
     pub new_key: Option<String>,
+}
+
+/// Where the dashboard is, and what it may do.
+#[cfg(feature = "dashboard")]
+#[derive(Args, Debug)]
+pub(crate) struct DashboardArgs {
+    /// The address to listen on, of this machine alone; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8790")]
+    pub listen: std::net::SocketAddr,
+    /// Only show: no compacting, undoing or pinning
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 /// How an agent is started behind a gateway.

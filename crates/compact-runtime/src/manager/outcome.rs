@@ -118,7 +118,7 @@ impl Manager {
     }
 
     /// The archived view of a record; `None` where none was kept.
-    pub(super) async fn archived_view(
+    pub(crate) async fn archived_view(
         &self,
         record: &CompactionRecord,
     ) -> Result<Option<ArchivedView>, Error> {

@@ -95,7 +95,10 @@ impl Manager {
     }
 
     /// All that a session held up to a compaction.
-    async fn restore_session(&self, latest: &CompactionRecord) -> Result<RestoredOriginal, Error> {
+    pub async fn restore_session(
+        &self,
+        latest: &CompactionRecord,
+    ) -> Result<RestoredOriginal, Error> {
         let line = records_since_whole(self.lineage(latest).await?);
         let Some((first, later)) = line.split_first() else {
             return self.input_of(latest).await;
@@ -124,7 +127,7 @@ impl Manager {
     }
 
     /// The archived input of a record.
-    pub(super) async fn input_of(
+    pub(crate) async fn input_of(
         &self,
         record: &CompactionRecord,
     ) -> Result<RestoredOriginal, Error> {

@@ -41,6 +41,7 @@ pub use expand::{EntryPartner, RestoredEntry};
 pub use index_update::{IndexUpdate, OutdatedSession};
 pub use pointer::{EntryKey, EntryPointer};
 pub use read::{ExpandQuery, Expansion, SecretDisplay, ShownEntry, ShownPartner};
+pub(crate) use said_at::time_of;
 pub use selection::{LinePattern, SelectedText, TextPart};
 
 use rank::{QueryTerms, RankLimit, RankedEntry};

@@ -22,7 +22,7 @@ struct TimedMembers<'a> {
 
 /// Returns when an entry of a document was said, as RFC 3339 in UTC with seconds: its own time, or that of the
 /// line or message that holds it.
-pub(super) fn time_of(document: &Document, entry: usize) -> Option<String> {
+pub(crate) fn time_of(document: &Document, entry: usize) -> Option<String> {
     let own = document.entry_bytes(entry).and_then(time_in);
     own.or_else(|| document.record_bytes(entry).and_then(time_in))
 }

@@ -6,6 +6,8 @@ mod compact;
 mod completions;
 mod config;
 mod convert;
+#[cfg(feature = "dashboard")]
+mod dashboard;
 mod diff;
 mod doctor;
 #[cfg(feature = "eval")]
@@ -96,6 +98,10 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Eval(_) => Err(Failure::without_feature("eval")),
         Command::Mcp => mcp::run(App::load(global)?, global),
         Command::Run(args) => run::run(args, global),
+        #[cfg(feature = "dashboard")]
+        Command::Dashboard(args) => under(&|app| dashboard::run(args, app, global)),
+        #[cfg(not(feature = "dashboard"))]
+        Command::Dashboard(_) => Err(Failure::without_feature("dashboard")),
         #[cfg(feature = "gateway")]
         Command::Serve(args) => with(args.config_flags(), &|app| serve::run(args, app, global)),
         #[cfg(not(feature = "gateway"))]

@@ -6,6 +6,16 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use axum::Router;
+#[cfg(feature = "dashboard")]
+use axum::extract::{Request, State};
+#[cfg(feature = "dashboard")]
+use axum::http::header::WWW_AUTHENTICATE;
+#[cfg(feature = "dashboard")]
+use axum::middleware::{Next, from_fn_with_state};
+#[cfg(feature = "dashboard")]
+use axum::response::{IntoResponse, Response};
+use compact::Compact;
 use compact_gateway::{Gateway, GatewaySettings, ServeError, SettingsError};
 use serde_json::json;
 
@@ -38,7 +48,8 @@ pub(super) fn run(
             Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot start")
         })?;
     let reload = || read_settings(args, global);
-    runtime.block_on(serve(&Arc::new(gateway), &reload, global))
+    let compact = app.compact();
+    runtime.block_on(serve(&Arc::new(gateway), compact, &reload, global))
 }
 
 /// Reads the configuration as it is now.
@@ -49,8 +60,83 @@ fn read_settings(args: &ServeArgs, global: &GlobalArgs) -> Result<GatewaySetting
     GatewaySettings::from_config(&config).map_err(|error| describe_bad_settings(&error))
 }
 
+/// Returns the gateway with the dashboard's pages beside it, and what ends those.
+#[cfg(feature = "dashboard")]
+fn pages_and_gateway(
+    gateway: &Arc<Gateway>,
+    compact: &Compact,
+) -> Result<(Router, ClosablePages), Failure> {
+    use compact_dashboard::{ActionMode, HostRule};
+    // A gateway without keys listens on this machine alone.
+    let hosts = match compact.config().gateway.keys.is_empty() {
+        true => HostRule::Loopback,
+        false => HostRule::Any,
+    };
+    let pages =
+        super::dashboard::open_dashboard(compact, "/dashboard", ActionMode::Allowed, hosts)?;
+    let guarded = from_fn_with_state(Arc::clone(gateway), admit_viewer);
+    let service = compact_dashboard::router(Arc::clone(&pages)).layer(guarded);
+    let router = compact_gateway::router(Arc::clone(gateway)).merge(service);
+    Ok((router, ClosablePages(pages)))
+}
+
+/// Pages that are kept up to date until they are closed.
+#[cfg(feature = "dashboard")]
+struct ClosablePages(Arc<compact_dashboard::Dashboard>);
+
+#[cfg(feature = "dashboard")]
+impl ClosablePages {
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+/// Lets in whom the gateway lets in, to see their own sessions.
+#[cfg(feature = "dashboard")]
+async fn admit_viewer(
+    State(gateway): State<Arc<Gateway>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match gateway.admit_browser(request.headers()) {
+        Ok(scope) => {
+            request
+                .extensions_mut()
+                .insert(compact_dashboard::Viewer { scope });
+            next.run(request).await
+        }
+        Err(refusal) => {
+            let ask = [(
+                WWW_AUTHENTICATE,
+                "Basic realm=\"Compact\", charset=\"UTF-8\"",
+            )];
+            (refusal.status, ask, format!("{}\n", refusal.reason)).into_response()
+        }
+    }
+}
+
+/// Returns the gateway alone.
+#[cfg(not(feature = "dashboard"))]
+fn pages_and_gateway(
+    gateway: &Arc<Gateway>,
+    _compact: &Compact,
+) -> Result<(Router, ClosablePages), Failure> {
+    let router = compact_gateway::router(Arc::clone(gateway));
+    Ok((router, ClosablePages))
+}
+
+/// Nothing to close.
+#[cfg(not(feature = "dashboard"))]
+struct ClosablePages;
+
+#[cfg(not(feature = "dashboard"))]
+impl ClosablePages {
+    fn close(&self) {}
+}
+
 async fn serve(
     gateway: &Arc<Gateway>,
+    compact: &Compact,
     reload: &dyn Fn() -> Result<GatewaySettings, Failure>,
     global: &GlobalArgs,
 ) -> Result<CommandAnswer, Failure> {
@@ -66,7 +152,11 @@ async fn serve(
     let stopped = async move {
         let _ = asked.wait_for(|asked| *asked).await;
     };
-    let router = compact_gateway::router(Arc::clone(gateway));
+    let (router, dashboard) = pages_and_gateway(gateway, compact)?;
+    let stopped = async move {
+        stopped.await;
+        dashboard.close();
+    };
     let served = compact_gateway::serve(gateway, listener, router, stopped);
     let had_terminal = std::io::stderr().is_terminal();
     let reloaded = async {

@@ -114,3 +114,75 @@ fn settings_are_read_again_when_it_is_told_and_wrong_ones_change_nothing() {
     signal("-TERM");
     assert_eq!(served.wait().unwrap().code(), Some(0));
 }
+
+#[cfg(all(unix, feature = "dashboard"))]
+#[test]
+fn the_dashboard_is_beside_it_for_whom_it_lets_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = start(&["serve", "--new-key", "alice", "--json"], folder.path());
+    let made: Value = serde_json::from_slice(&made.wait_with_output().unwrap().stdout).unwrap();
+    let file = folder.path().join("settings.yaml");
+    let keys = format!(
+        "gateway:\n  keys: [\"{}\"]\n",
+        made["setting"].as_str().unwrap()
+    );
+    let ask = |address: &str, more: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head =
+            format!("GET /dashboard/ HTTP/1.1\r\nHost: localhost\r\n{more}Connection: close");
+        stream
+            .write_all(format!("{head}\r\n\r\n").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for (settings, more, status) in [
+        ("{}\n".to_owned(), String::new(), "HTTP/1.1 200"),
+        (
+            "{}\n".to_owned(),
+            "Origin: http://evil.example\r\n".to_owned(),
+            "HTTP/1.1 403",
+        ),
+        (keys.clone(), String::new(), "HTTP/1.1 401"),
+        (
+            keys.clone(),
+            "Authorization: Basic eDp5\r\n".to_owned(),
+            "HTTP/1.1 401",
+        ),
+        (
+            keys,
+            format!("x-compact-key: {}\r\n", made["key"].as_str().unwrap()),
+            "HTTP/1.1 200",
+        ),
+    ] {
+        std::fs::write(&file, settings).unwrap();
+        let arguments = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--config",
+            file.to_str().unwrap(),
+        ];
+        let mut served = start(&arguments, folder.path());
+        let line = BufReader::new(served.stderr.take().unwrap())
+            .lines()
+            .next()
+            .unwrap()
+            .unwrap();
+        let answer = ask(line.strip_prefix("listening on http://").unwrap(), &more);
+        assert!(answer.starts_with(status), "{answer}");
+        assert_eq!(
+            status.ends_with("401"),
+            answer.contains("www-authenticate: Basic"),
+            "{answer}"
+        );
+        assert_eq!(
+            status.ends_with("200"),
+            answer.contains("Nothing has been compacted yet"),
+            "{answer}"
+        );
+        served.kill().unwrap();
+        served.wait().unwrap();
+    }
+}

@@ -1,0 +1,71 @@
+//! One file per page, and what all of them stand in.
+
+pub(crate) mod chart;
+pub(crate) mod compaction;
+pub(crate) mod entry;
+pub(crate) mod layout;
+pub(crate) mod list;
+pub(crate) mod original;
+pub(crate) mod session;
+
+use axum::response::{IntoResponse, Response};
+use compact::{Error, ErrorKind};
+use http::StatusCode;
+use maud::html;
+
+use crate::Dashboard;
+use crate::page::layout::Layout;
+use crate::text::visible;
+
+/// A page that could not be made.
+pub(crate) struct PageError {
+    status: StatusCode,
+    reason: String,
+    hint: Option<String>,
+}
+
+impl PageError {
+    /// Says that there is nothing of that name, or nothing that the viewer may see.
+    pub(crate) fn not_found(name: &str) -> PageError {
+        PageError {
+            status: StatusCode::NOT_FOUND,
+            reason: format!("nothing on record is called “{}”", visible(name)),
+            hint: None,
+        }
+    }
+
+    /// Says why something was refused.
+    pub(crate) fn refused(reason: &str) -> PageError {
+        PageError {
+            status: StatusCode::FORBIDDEN,
+            reason: reason.to_owned(),
+            hint: Some("go back, load the page again, and repeat it".to_owned()),
+        }
+    }
+
+    /// Shows it as a page.
+    pub(crate) fn into_page(self, dashboard: &Dashboard) -> Response {
+        let body = html! {
+            p.lead { (self.reason) "." }
+            @if let Some(hint) = &self.hint { p { (hint) "." } }
+            p { a href=(dashboard.link("/")) { "All sessions" } }
+        };
+        let page = Layout::new(dashboard, "That did not work").page(&body);
+        (self.status, page).into_response()
+    }
+}
+
+impl From<Error> for PageError {
+    fn from(error: Error) -> PageError {
+        let status = match error.kind() {
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Budget | ErrorKind::Busy | ErrorKind::Summarizer => StatusCode::CONFLICT,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        PageError {
+            status,
+            reason: visible(&error.to_string()),
+            hint: error.hint(),
+        }
+    }
+}

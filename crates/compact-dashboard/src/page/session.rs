@@ -1,0 +1,365 @@
+//! A session: how full its window is, what each call was sent, what filled the window, and every compaction.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use compact::overview::{CompactionReading, SessionCurve};
+use compact::receipt::Retention;
+use compact::store::{CompactionRecord, StoredReceipt};
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
+use crate::page::PageError;
+use crate::page::chart::{CurveMark, session_curve, share_bar};
+use crate::page::layout::{Layout, action_button};
+use crate::text::{count, encode, foreign, group_digits, minute, percent, time_ago};
+use crate::{Dashboard, Viewer};
+
+/// How many characters of an entry are shown in a row.
+const OPENING: usize = 160;
+/// How many compactions a page lists, the newest first.
+const ROWS: usize = 100;
+
+/// What the address asks for.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SessionQuery {
+    name: String,
+    done: Option<u64>,
+}
+
+/// Shows a session.
+pub(crate) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    viewer: Option<Extension<Viewer>>,
+    Query(query): Query<SessionQuery>,
+) -> Response {
+    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
+    match render(&dashboard, &viewer, &query).await {
+        Ok(page) => page.into_response(),
+        Err(error) => error.into_page(&dashboard),
+    }
+}
+
+async fn render(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    query: &SessionQuery,
+) -> Result<Markup, PageError> {
+    let name = query.name.as_str();
+    if !viewer.may_see(name) {
+        return Err(PageError::not_found(name));
+    }
+    let records = dashboard.compact.session_records(name).await?;
+    let Some(latest) = records.last() else {
+        return Err(PageError::not_found(name));
+    };
+    // An archive that cannot be read costs the curve and the parts, not the page.
+    let curve = dashboard
+        .curves
+        .curve_of(&dashboard.compact, &records)
+        .await;
+    let reading = dashboard.compact.read_compaction(&latest.receipt_id).await;
+    let now = dashboard.compact.clock().now();
+    let body = html! {
+        (render_state(dashboard, latest, curve.as_deref().ok(), records.len(), now))
+        @match &curve {
+            Ok(curve) => (render_curve(dashboard, curve, &records)),
+            Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
+        }
+        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading)) }
+        (render_compactions(dashboard, &records, now))
+    };
+    let notice = dashboard.notices.find(query.done);
+    let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
+    let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
+    Ok(layout.page(&body))
+}
+
+/// Shows the gauge and what there is to do.
+fn render_state(
+    dashboard: &Dashboard,
+    latest: &CompactionRecord,
+    curve: Option<&SessionCurve>,
+    compactions: usize,
+    now: Timestamp,
+) -> Markup {
+    let receipt = &latest.receipt;
+    let model = receipt
+        .model()
+        .or(curve.and_then(|curve| curve.model.as_deref()));
+    let window = dashboard.compact.window(model);
+    let fixed = number_field(receipt, "tokens_fixed");
+    let after = receipt.tokens_after().map(|tokens| tokens.0 + fixed);
+    let share = after.map(|after| after as f64 / window.tokens.0.max(1) as f64);
+    html! {
+        section.state aria-label="State" {
+            @if let (Some(after), Some(share)) = (after, share) {
+                div.gauge {
+                    p.figure { strong { (group_digits(after)) } " of " (group_digits(window.tokens.0)) " tokens" }
+                    (share_bar(share, &format!("{} of the window", percent(share))))
+                    p.quiet { (percent(share)) " of the window after the last compaction" }
+                }
+            }
+            dl.facts {
+                div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
+                div { dt { "Compactions" } dd { (group_digits(compactions as u64)) } }
+                @if let Some(curve) = curve {
+                    div { dt { "Calls" } dd { (group_digits(curve.calls.len() as u64)) } }
+                    div { dt { "Entries" } dd { (group_digits(curve.entries as u64)) } }
+                }
+                div { dt { "Format" } dd { (latest.format) } }
+                div { dt { "Last" } dd { (time_ago(Some(&latest.created_at), now)) } }
+            }
+            p.actions { (original_link(dashboard, &latest.session_id)) }
+        }
+    }
+}
+
+/// Leads to the original, byte for byte.
+pub(crate) fn original_link(dashboard: &Dashboard, name: &str) -> Markup {
+    let address = dashboard.link(&format!("/original?name={}", encode(name)));
+    html! { a.button href=(address) download { "Download the original" } }
+}
+
+fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
+    let value = receipt.as_json().get(field);
+    value.and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn render_curve(
+    dashboard: &Dashboard,
+    curve: &SessionCurve,
+    records: &[CompactionRecord],
+) -> Markup {
+    if curve.calls.is_empty() {
+        return html! {};
+    }
+    let latest = records.last();
+    let model = latest.and_then(|record| record.receipt.model());
+    let window = dashboard.compact.window(model.or(curve.model.as_deref()));
+    let marks = curve_marks(dashboard, curve, records);
+    let view = latest.and_then(|record| {
+        let after = record.receipt.tokens_after()?;
+        Some(after.0 + number_field(&record.receipt, "tokens_fixed"))
+    });
+    let reported = curve
+        .calls
+        .iter()
+        .filter(|call| call.usage.is_some())
+        .count();
+    html! {
+        section aria-labelledby="calls" {
+            h2 #calls { "Tokens sent with each call" }
+            figure {
+                (session_curve(curve, view, window.tokens.0, &marks))
+                figcaption {
+                    @match reported {
+                        0 => "Estimated from the archived original.",
+                        all if all == curve.calls.len() => "As the provider reported it.",
+                        some => { (group_digits(some as u64)) " calls as the provider reported them, the others estimated." },
+                    }
+                    " A numbered line is a compaction: follow it to see what it did."
+                }
+            }
+        }
+    }
+}
+
+/// Returns a mark for each compaction; one after which no call was archived stands at the end.
+fn curve_marks(
+    dashboard: &Dashboard,
+    curve: &SessionCurve,
+    records: &[CompactionRecord],
+) -> Vec<CurveMark> {
+    let made = records
+        .iter()
+        .enumerate()
+        .filter(|(_, record)| record.receipt.tokens_after().is_some());
+    made.map(|(number, record)| {
+        let seen = curve
+            .calls
+            .iter()
+            .position(|call| call.compaction == Some(number));
+        CurveMark {
+            call: seen.unwrap_or(curve.calls.len()),
+            address: compaction_address(dashboard, record),
+            label: format!(
+                "Compaction {}: {}",
+                number + 1,
+                token_change(&record.receipt)
+            ),
+        }
+    })
+    .collect()
+}
+
+/// Returns the address of a compaction's page.
+pub(crate) fn compaction_address(dashboard: &Dashboard, record: &CompactionRecord) -> String {
+    let (session, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
+    dashboard.link(&format!("/compaction?name={session}&receipt={receipt}"))
+}
+
+/// Returns tokens before and after, in words.
+pub(crate) fn token_change(receipt: &StoredReceipt) -> String {
+    let tokens = |tokens: Option<compact::token::Tokens>| {
+        tokens.map_or_else(|| "–".to_owned(), |tokens| group_digits(tokens.0))
+    };
+    format!(
+        "{} → {} tokens",
+        tokens(receipt.tokens_before()),
+        tokens(receipt.tokens_after())
+    )
+}
+
+/// Shows what filled the window when it was compacted last.
+fn render_window(
+    dashboard: &Dashboard,
+    latest: &CompactionRecord,
+    reading: &CompactionReading,
+) -> Markup {
+    let parts = Composition::of_input(reading);
+    if parts.total == 0 {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="filled" {
+            h2 #filled { "What filled the window" }
+            p.quiet { (count(parts.total, "token", "tokens")) " before the last compaction, " (minute(&latest.created_at)) }
+            div.parts {
+                (render_parts("By who spoke", &parts.roles, parts.total))
+                (render_parts("By tool", &parts.tools, parts.total))
+                (render_parts("By file", &parts.files, parts.total))
+            }
+            h3 { "The largest entries" }
+            ol.large { @for entry in &parts.largest { (render_large(dashboard, latest, reading, entry, parts.total)) } }
+        }
+    }
+}
+
+fn render_parts(title: &str, parts: &[WindowPart], total: u64) -> Markup {
+    html! {
+        @if !parts.is_empty() {
+            div {
+                h3 { (title) }
+                ul.parts {
+                    @for part in parts {
+                        @let share = part.tokens as f64 / total.max(1) as f64;
+                        li {
+                            span.name { (foreign(&part.name)) }
+                            span.number { (group_digits(part.tokens)) }
+                            (share_bar(share, &format!("{} of the window", percent(share))))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn render_large(
+    dashboard: &Dashboard,
+    latest: &CompactionRecord,
+    reading: &CompactionReading,
+    entry: &LargeEntry,
+    total: u64,
+) -> Markup {
+    let share = entry.tokens as f64 / total.max(1) as f64;
+    let (session, receipt) = (encode(&latest.session_id), encode(&latest.receipt_id));
+    let address = dashboard.link(&format!(
+        "/entry?name={session}&receipt={receipt}&at={}",
+        entry.at
+    ));
+    html! {
+        li {
+            p.source {
+                strong { (group_digits(entry.tokens)) " tokens" } " · " (percent(share)) " · " (speaker(&entry.subject))
+                @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
+                @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
+            }
+            p.opening { a href=(address) { (foreign(&reading.opening(entry.at, OPENING))) } }
+        }
+    }
+}
+
+fn render_compactions(
+    dashboard: &Dashboard,
+    records: &[CompactionRecord],
+    now: Timestamp,
+) -> Markup {
+    let rows = records.iter().enumerate().rev().take(ROWS);
+    html! {
+        section aria-labelledby="compactions" {
+            h2 #compactions { "Compactions" }
+            div.scroll tabindex="0" role="region" aria-label="Table of compactions" {
+                table.compactions {
+                    thead { tr {
+                        th scope="col" { "#" }
+                        th scope="col" { "When" }
+                        th.number scope="col" { "Tokens" }
+                        th.number scope="col" { "Kept of what mattered" }
+                        th.number scope="col" { "Left to the summary" }
+                        th.number scope="col" { "Cut" }
+                        th.number scope="col" { "Put back" }
+                        th.number scope="col" { "Took" }
+                        th scope="col" { "" span.unseen { "Check" } }
+                    } }
+                    tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, now)) } }
+                }
+            }
+            @if records.len() > ROWS { p.quiet { "The newest " (ROWS) " of " (records.len()) "." } }
+        }
+    }
+}
+
+fn render_compaction_row(
+    dashboard: &Dashboard,
+    number: usize,
+    record: &CompactionRecord,
+    now: Timestamp,
+) -> Markup {
+    let receipt = &record.receipt;
+    let retention = receipt.retention();
+    let cut = receipt
+        .as_json()
+        .pointer("/kept/clipped")
+        .and_then(Value::as_u64);
+    let fields = [
+        ("name", record.session_id.as_str()),
+        ("receipt", record.receipt_id.as_str()),
+    ];
+    html! {
+        tr {
+            th scope="row" { a href=(compaction_address(dashboard, record)) { (number + 1) } }
+            td data-label="When" { (time_ago(Some(&record.created_at), now)) }
+            @if let Some(origin) = receipt.origin() {
+                td colspan="6" { "a copy that a " (origin) " left; nothing was compacted" }
+            } @else {
+                td.number data-label="Tokens" { (token_change(receipt)) }
+                td.number data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
+                td.number data-label="Left to the summary" { (group_digits(number_field(receipt, "pruned_count"))) }
+                td.number data-label="Cut" { (group_digits(cut.unwrap_or(0))) }
+                td.number data-label="Put back" { (group_digits(retention.as_ref().map_or(0, |r| r.repaired))) }
+                td.number data-label="Took" { (receipt.elapsed_ms().map_or_else(|| "–".to_owned(), |ms| format!("{} ms", group_digits(ms)))) }
+            }
+            td data-label="Check" { (action_button(dashboard, "/do/verify", "Verify", &fields)) }
+        }
+    }
+}
+
+/// Shows the share of what mattered that the view still shows.
+pub(crate) fn render_retention(retention: Option<&Retention>) -> Markup {
+    let Some(retention) = retention else {
+        return html! { span.quiet { "–" } };
+    };
+    html! {
+        @match retention.share_kept() {
+            Some(share) => { (percent(share)) " " span.quiet { (group_digits(retention.kept)) " of " (group_digits(retention.anchors)) } },
+            None => span.quiet { "nothing to keep" },
+        }
+    }
+}

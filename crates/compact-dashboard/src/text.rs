@@ -1,0 +1,129 @@
+//! Numbers, times and foreign text as a page shows them.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What stays as it is in an address.
+const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// Encodes a text as a value of an address.
+pub(crate) fn encode(text: &str) -> String {
+    utf8_percent_encode(text, IN_QUERY).to_string()
+}
+
+/// Returns a number with its digits in groups.
+pub(crate) fn group_digits(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Returns a number in few characters.
+pub(crate) fn short_number(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..100_000 => format!("{:.1}k", number as f64 / 1e3).replace(".0k", "k"),
+        100_000..1_000_000 => format!("{:.0}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// Returns a count with its noun.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", group_digits(number))
+}
+
+/// Returns a share in percent; of a share just below the whole, not the whole.
+pub(crate) fn percent(share: f64) -> String {
+    let whole = (share * 100.0).round();
+    match share < 1.0 && whole >= 100.0 {
+        true => format!("{:.1} %", (share * 1000.0).floor() / 10.0),
+        false => format!("{whole:.0} %"),
+    }
+}
+
+/// Shows when something was, relative to now; the exact time is its title.
+pub(crate) fn time_ago(at: Option<&str>, now: Timestamp) -> Markup {
+    let Some(at) = at else {
+        return html! { span.quiet { "–" } };
+    };
+    let Ok(time) = at.parse::<Timestamp>() else {
+        return html! { (at) };
+    };
+    let seconds = now.as_second() - time.as_second();
+    let words = match seconds {
+        ..60 => "just now".to_owned(),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        86_400..2_592_000 => format!("{} d ago", seconds / 86_400),
+        _ => minute(at),
+    };
+    html! { time datetime=(at) title=(minute(at)) { (words) } }
+}
+
+/// Returns a time down to the minute.
+pub(crate) fn minute(at: &str) -> String {
+    let shown: String = at.chars().take(16).collect();
+    format!("{} UTC", shown.replace('T', " "))
+}
+
+/// Returns text of others with what would change the page around it made visible: controls, and marks that turn the
+/// direction of writing.
+pub(crate) fn visible(text: &str) -> String {
+    let is_turning = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_turning(c) => {
+                out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Shows text of others on one line, isolated from the direction of the page.
+pub(crate) fn foreign(text: &str) -> Markup {
+    html! { bdi { (visible(text)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_at_a_glance() {
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(group_digits),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [950, 1_000, 41_250, 128_000, 2_500_000].map(short_number),
+            ["950", "1k", "41.2k", "128k", "2.5M"]
+        );
+        assert_eq!(
+            [0.0, 0.5, 0.998, 1.0].map(percent),
+            ["0 %", "50 %", "99.8 %", "100 %"]
+        );
+    }
+
+    #[test]
+    fn marks_that_turn_the_text_are_seen() {
+        let shown = foreign("a\u{202e}<b>\u{7}").into_string();
+        assert_eq!(shown, "<bdi>a⟨U+202E⟩&lt;b&gt;⟨U+0007⟩</bdi>");
+    }
+}

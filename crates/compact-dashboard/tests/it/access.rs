@@ -1,0 +1,136 @@
+//! Who is let in, and who may change something.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use compact_dashboard::{ActionMode, Dashboard, HostRule, Viewer, router};
+use http::{Request, StatusCode};
+use tower::ServiceExt;
+
+use crate::scene::{HOST, Scene, body_text, compact_session, engine, get, post, turns};
+
+#[tokio::test]
+async fn names_of_other_machines_are_refused() {
+    let scene = Scene::new(ActionMode::Allowed);
+    for host in ["evil.example", "10.0.0.7:8790", "127.0.0.1.evil.example"] {
+        let request = Request::get("/").header("host", host);
+        let answer = scene.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{host}");
+    }
+    for host in [HOST, "localhost:1", "[::1]:8790"] {
+        let request = Request::get("/").header("host", host);
+        let answer = scene.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn what_changes_something_needs_our_origin_and_our_token() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let token = scene.token("/session?name=runs").await;
+    let form = |token: &str| {
+        let fields = [("token", token), ("name", "runs"), ("receipt", &receipt)];
+        post("/do/verify", &fields)
+    };
+    let answer = scene.send(form(&token)).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let wrong = scene.send(form("0123")).await;
+    assert_eq!(wrong.status(), StatusCode::FORBIDDEN);
+    for origin in [
+        None,
+        Some("null"),
+        Some("http://evil.example"),
+        Some("http://127.0.0.1:1"),
+    ] {
+        let mut request = form(&token);
+        request.headers_mut().remove("origin");
+        if let Some(origin) = origin {
+            let origin = origin.parse().unwrap();
+            request.headers_mut().insert("origin", origin);
+        }
+        let answer = scene.send(request).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{origin:?}");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_only_show_have_no_forms_and_take_none() {
+    let scene = Scene::new(ActionMode::ReadOnly);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let page = scene.page("/session?name=runs").await;
+    assert!(!page.contains("method=\"post\""), "{page}");
+    let fields = [
+        ("token", ""),
+        ("name", "runs"),
+        ("receipt", receipt.as_str()),
+    ];
+    let answer = scene.send(post("/do/verify", &fields)).await;
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn every_answer_says_what_its_page_may_load() {
+    let scene = Scene::new(ActionMode::Allowed);
+    for path in [
+        "/",
+        "/session?name=none",
+        "/asset/style.css",
+        "/asset/none",
+        "/nowhere",
+    ] {
+        let answer = scene.send(get(path)).await;
+        let policy = answer.headers()["content-security-policy"]
+            .to_str()
+            .unwrap();
+        assert!(
+            policy.starts_with("default-src 'self';"),
+            "{path}: {policy}"
+        );
+        assert_eq!(
+            answer.headers()["x-content-type-options"],
+            "nosniff",
+            "{path}"
+        );
+        let text = body_text(answer).await;
+        assert!(
+            !text.contains("<script>") && !text.contains(" style="),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own_sessions_only() {
+    let compact = engine();
+    let other = compact_session(&compact, "bob/runs", &turns(40, "secretive")).await;
+    compact_session(&compact, "alice/runs", &turns(40, "plain")).await;
+    let dashboard = Dashboard::new(compact, "/dashboard", ActionMode::Allowed, HostRule::Any);
+    let viewer = Viewer {
+        scope: "alice/".to_owned(),
+    };
+    let service = router(Arc::new(dashboard.unwrap())).layer(Extension(viewer));
+    let ask = async |path: String| {
+        let answer = service.clone().oneshot(get(&path)).await.unwrap();
+        (answer.status(), body_text(answer).await)
+    };
+    let (status, list) = ask("/dashboard/".to_owned()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        list.contains("alice/runs") && !list.contains("bob"),
+        "{list}"
+    );
+    let (_, found) = ask("/dashboard/?q=secretive".to_owned()).await;
+    assert!(!found.contains("bob"), "{found}");
+    for path in [
+        "/dashboard/session?name=bob%2Fruns".to_owned(),
+        format!("/dashboard/compaction?name=bob%2Fruns&receipt={other}"),
+        format!("/dashboard/compaction?name=alice%2Fruns&receipt={other}"),
+        format!("/dashboard/entry?pointer={other}%230"),
+        "/dashboard/original?name=bob%2Fruns".to_owned(),
+    ] {
+        let (status, text) = ask(path.clone()).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {text}");
+    }
+}

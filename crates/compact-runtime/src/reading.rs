@@ -1,0 +1,355 @@
+//! What is on record, laid out for a person who looks at it: a session call by call, and a compaction as what went in
+//! beside what came out.
+//!
+//! Numbers are counted as the receipt's estimator counts them. Text is handed out piece by piece and redacted by the
+//! rules in force now, since a transcript may be far larger than what anybody reads of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use compact_core::identity::EntryHash;
+use compact_core::message::{Block, Conversation, Entry, EntryKind, Role, plain_tool_name};
+use compact_core::pin::is_nameable;
+use compact_core::redact::{RedactionCounts, Redactor};
+use compact_core::token::{Estimator, EstimatorExt, Tokens};
+use compact_core::usage::Usage;
+use compact_core::view::ViewItem;
+use compact_formats::{Document, TranscriptScope};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::manager::{ENTRIES_FORMAT, Manager, restore};
+use crate::port::catalog::{CompactionRecord, InputRelation};
+use crate::recall::{entry_text, time_of};
+
+/// How far a text is redacted before its opening is cut: a rule must see the whole of a secret that begins in it.
+const REDACTED_CHARS: usize = 8_000;
+
+/// Members of a call's arguments that name a file.
+const PATH_MEMBERS: [&str; 6] = [
+    "file_path",
+    "path",
+    "filename",
+    "notebook_path",
+    "absolute_path",
+    "filePath",
+];
+
+/// A session from its first entry to its last: what each call of its model was sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionCurve {
+    /// The calls, the oldest first.
+    pub calls: Vec<CallPoint>,
+    /// How many entries all of it has.
+    pub entries: usize,
+    /// The model that the transcript names.
+    pub model: Option<String>,
+}
+
+/// One call of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallPoint {
+    /// What it was sent.
+    pub tokens: Tokens,
+    /// What its provider reported, if it did; else `tokens` is an estimate.
+    pub usage: Option<Usage>,
+    /// When, as RFC 3339 in UTC, where the transcript says so.
+    pub said_at: Option<String>,
+    /// The number of the compaction, counted from 0, whose view it was the first to see.
+    pub compaction: Option<usize>,
+}
+
+/// A compaction as a reader sees it.
+pub struct CompactionReading {
+    conversation: Conversation,
+    tokens: Vec<Tokens>,
+    names: Vec<Option<EntryHash>>,
+    after: Option<Vec<ViewEntry>>,
+    redactor: Arc<Redactor>,
+}
+
+/// One place of a view.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ViewEntry {
+    /// The entry of the input that it shows; `None` for what the engine wrote.
+    pub source: Option<usize>,
+    /// Whether it was cut.
+    pub is_edited: bool,
+    /// What it costs.
+    pub tokens: Tokens,
+    entry: Entry,
+}
+
+/// What an entry is about, without its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntrySubject {
+    /// Who speaks.
+    pub role: Role,
+    /// The tool that it calls or that answers.
+    pub tool: Option<String>,
+    /// The file that the call names.
+    pub path: Option<String>,
+    /// Whether it is a summary of ours.
+    pub is_summary: bool,
+}
+
+impl Manager {
+    /// Counts a session call by call, from the archived originals of these records, the oldest first.
+    pub async fn session_curve(&self, records: &[CompactionRecord]) -> Result<SessionCurve, Error> {
+        let Some(latest) = records.last() else {
+            return Ok(SessionCurve::default());
+        };
+        let bytes = self.restore_session(latest).await?.bytes;
+        let (conversation, document) = match latest.format.as_str() {
+            ENTRIES_FORMAT => (
+                restore::read_scope(&bytes, latest, TranscriptScope::Whole)?,
+                None,
+            ),
+            format => {
+                let parsed = restore::parse_input(bytes, format, TranscriptScope::Whole)?;
+                (parsed.conversation, Some(parsed.document))
+            }
+        };
+        let tokens = count_entries(&conversation.entries, &*self.estimator);
+        Ok(SessionCurve {
+            calls: plot_calls(&conversation.entries, document.as_ref(), &tokens, records),
+            entries: conversation.entries.len(),
+            model: conversation.model,
+        })
+    }
+
+    /// Reads what a compaction was given and what it made of it; policy and estimator should be those of its receipt.
+    pub async fn read_compaction(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<CompactionReading, Error> {
+        let original = self.input_of(record).await?;
+        let (conversation, _) = restore::read_conversation(&original.bytes, record)?;
+        let kept = self.archived_view(record).await?;
+        let after = kept.map(|kept| {
+            let items = kept.view.items.iter();
+            items
+                .filter_map(|item| view_entry(item, &conversation, &*self.estimator))
+                .collect()
+        });
+        Ok(CompactionReading {
+            tokens: count_entries(&conversation.entries, &*self.estimator),
+            names: name_entries(&conversation.entries),
+            conversation,
+            after,
+            redactor: Arc::clone(&self.redactor),
+        })
+    }
+}
+
+impl CompactionReading {
+    /// Counts the entries that went in.
+    pub fn entry_count(&self) -> usize {
+        self.conversation.entries.len()
+    }
+
+    /// Returns what an entry of the input costs.
+    pub fn entry_tokens(&self, at: usize) -> Tokens {
+        self.tokens.get(at).copied().unwrap_or_default()
+    }
+
+    /// Returns the name by which an entry of the input is pinned; what says nothing has none.
+    pub fn entry_name(&self, at: usize) -> Option<EntryHash> {
+        self.names.get(at).copied().flatten()
+    }
+
+    /// Returns the view; `None` if none was archived.
+    pub fn view(&self) -> Option<&[ViewEntry]> {
+        self.after.as_deref()
+    }
+
+    /// Returns what each entry of the input is about.
+    pub fn subjects(&self) -> Vec<EntrySubject> {
+        describe_entries(&self.conversation.entries)
+    }
+
+    /// Returns who speaks in a place of the view, and whether it is the summary.
+    pub fn view_subject(&self, item: &ViewEntry) -> EntrySubject {
+        describe_entry(&item.entry, &HashMap::new())
+    }
+
+    /// Returns how an entry of the input begins, on one line of at most `chars` characters.
+    pub fn opening(&self, at: usize, chars: usize) -> String {
+        let entry = self.conversation.entries.get(at);
+        entry.map_or_else(String::new, |entry| self.open_entry(entry, chars))
+    }
+
+    /// Returns how a place of the view begins, on one line.
+    pub fn view_opening(&self, item: &ViewEntry, chars: usize) -> String {
+        self.open_entry(&item.entry, chars)
+    }
+
+    /// Returns the whole text of an entry of the input as a reader sees it, redacted; `None` if there is none.
+    pub fn text(&self, at: usize) -> Option<String> {
+        let entry = self.conversation.entries.get(at)?;
+        Some(self.redact(&entry_text(entry)))
+    }
+
+    /// Returns the whole text of a place of the view, redacted.
+    pub fn view_text(&self, item: &ViewEntry) -> String {
+        self.redact(&entry_text(&item.entry))
+    }
+
+    fn open_entry(&self, entry: &Entry, chars: usize) -> String {
+        let parts = entry.blocks.iter().flat_map(Block::text_parts);
+        let mut head = String::new();
+        for part in parts.filter(|part| !part.trim().is_empty()) {
+            let room = REDACTED_CHARS.saturating_sub(head.len());
+            head.extend(part.trim_start().chars().take(room));
+            head.push(' ');
+            if head.len() >= REDACTED_CHARS {
+                break;
+            }
+        }
+        let clean = self.redact(&head);
+        let words: Vec<&str> = clean.split_whitespace().collect();
+        let line = words.join(" ");
+        match line.chars().count() > chars {
+            true => line.chars().take(chars).chain(['…']).collect(),
+            false => line,
+        }
+    }
+
+    fn redact(&self, text: &str) -> String {
+        let mut counts = RedactionCounts::new();
+        self.redactor.redact(text, &mut counts).into_owned()
+    }
+}
+
+fn count_entries(entries: &[Entry], estimator: &dyn Estimator) -> Vec<Tokens> {
+    let count = |entry: &Entry| estimator.to_tokens(estimator.count_entry(entry));
+    entries.iter().map(count).collect()
+}
+
+fn view_entry(
+    item: &ViewItem,
+    conversation: &Conversation,
+    estimator: &dyn Estimator,
+) -> Option<ViewEntry> {
+    let entry = item.shown_entry(conversation)?;
+    Some(ViewEntry {
+        source: item.entry_index(),
+        is_edited: matches!(item, ViewItem::Edited { .. }),
+        tokens: estimator.to_tokens(estimator.count_entry(&entry)),
+        entry,
+    })
+}
+
+/// Names each entry as pins do: a tool's result by its call, since many results are alike.
+fn name_entries(entries: &[Entry]) -> Vec<Option<EntryHash>> {
+    let hashes = EntryHash::from_entries(entries);
+    let mut calls: HashMap<&str, EntryHash> = HashMap::new();
+    let mut names = Vec::with_capacity(entries.len());
+    for (entry, hash) in entries.iter().zip(hashes) {
+        calls.extend(entry.call_ids().map(|id| (id, hash)));
+        let asked = entry.result_ids().find_map(|id| calls.get(id).copied());
+        names.push(is_nameable(entry).then(|| asked.unwrap_or(hash)));
+    }
+    names
+}
+
+/// A tool and the file that its call names.
+type CalledTool = (String, Option<String>);
+
+fn describe_entries(entries: &[Entry]) -> Vec<EntrySubject> {
+    let mut calls: HashMap<String, CalledTool> = HashMap::new();
+    let mut subjects = Vec::with_capacity(entries.len());
+    for entry in entries {
+        for block in &entry.blocks {
+            if let Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } = block
+            {
+                let tool = plain_tool_name(name).into_owned();
+                calls.insert(id.clone(), (tool, named_path(arguments)));
+            }
+        }
+        subjects.push(describe_entry(entry, &calls));
+    }
+    subjects
+}
+
+fn describe_entry(entry: &Entry, calls: &HashMap<String, CalledTool>) -> EntrySubject {
+    let mut ids = entry.call_ids().chain(entry.result_ids());
+    let called = ids.find_map(|id| calls.get(id));
+    EntrySubject {
+        role: match entry.has_results() {
+            true => Role::Tool,
+            false => entry.role,
+        },
+        tool: called.map(|(tool, _)| tool.clone()),
+        path: called.and_then(|(_, path)| path.clone()),
+        is_summary: matches!(entry.meta.kind, EntryKind::Summary { .. }),
+    }
+}
+
+/// Returns the file that a call's arguments name.
+fn named_path(arguments: &str) -> Option<String> {
+    let members: Value = serde_json::from_str(arguments).ok()?;
+    let mut named = PATH_MEMBERS.iter().filter_map(|name| members.get(name));
+    named.find_map(Value::as_str).map(str::to_owned)
+}
+
+/// Plots what each call was sent: what its provider reported, or else all entries before it, counted from the view of
+/// the last compaction before it on.
+fn plot_calls(
+    entries: &[Entry],
+    document: Option<&Document>,
+    tokens: &[Tokens],
+    records: &[CompactionRecord],
+) -> Vec<CallPoint> {
+    let mut ends = input_ends(records, entries.len()).into_iter().peekable();
+    let mut calls: Vec<CallPoint> = Vec::new();
+    let (mut size, mut fresh, mut answering) = (0, None, false);
+    for (at, (entry, cost)) in entries.iter().zip(tokens).enumerate() {
+        while let Some((number, _, after)) = ends.next_if(|(_, end, _)| *end <= at) {
+            size = after;
+            fresh = Some(number);
+        }
+        let is_answer = entry.role == Role::Assistant;
+        if is_answer && !answering {
+            let usage = entry.meta.usage;
+            let counted = Tokens(size);
+            calls.push(CallPoint {
+                tokens: usage.map_or(counted, |usage| usage.prompt_tokens()),
+                usage,
+                said_at: document.and_then(|document| time_of(document, at)),
+                compaction: fresh.take(),
+            });
+        }
+        answering = is_answer;
+        size += cost.0;
+    }
+    calls
+}
+
+/// Returns for each compaction its number, how many of the session's entries were said before it, and what its view costs.
+/// The last one was given the session to its end; what an agent had left behind before the first stands before them all.
+fn input_ends(records: &[CompactionRecord], entries: usize) -> Vec<(usize, usize, u64)> {
+    let mut ends: Vec<(usize, usize, u64)> = Vec::new();
+    let mut all = 0;
+    for (number, record) in records.iter().enumerate() {
+        let given = record.entry_hashes.len();
+        all = match record.continues {
+            InputRelation::View => all + given.saturating_sub(record.new_from as usize),
+            InputRelation::Fresh | InputRelation::Transcript => given,
+        };
+        let fixed = record.receipt.as_json().get("tokens_fixed");
+        let fixed = fixed.and_then(Value::as_u64).unwrap_or(0);
+        if let Some(after) = record.receipt.tokens_after() {
+            ends.push((number, all, after.0 + fixed));
+        }
+    }
+    let before = entries.saturating_sub(all);
+    for (_, end, _) in &mut ends {
+        *end += before;
+    }
+    ends
+}

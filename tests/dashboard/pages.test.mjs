@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { checkEverywhere, checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
+import { Scene, root, turns } from "./scene.mjs";
+
+const session = "checkout-service";
+const named = (name) => `/session?name=${encodeURIComponent(name)}`;
+let scene, browser, address, receipts;
+
+before(async () => {
+  scene = new Scene();
+  receipts = scene.compactTwice(session);
+  copyFileSync(join(root, "examples/coding-session.jsonl"), scene.path("coding.jsonl"));
+  scene.run(["compact", "coding.jsonl", "-o", "smaller.jsonl"]);
+  scene.callHook("hooked-session", scene.path("coding.jsonl"));
+  scene.runAgent("parser-run");
+  address = await scene.dashboard();
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await scene?.close();
+});
+
+const compaction = (number) => `/compaction?name=${session}&receipt=${receipts[number].receipt_id}`;
+
+// A picture of a page for the documentation, where a person asks for new ones.
+async function picture(page, name) {
+  if (!process.env.COMPACT_PICTURES) return;
+  mkdirSync(join(root, "docs/dashboard"), { recursive: true });
+  await page.screenshot({ path: join(root, `docs/dashboard/${name}.png`) });
+}
+
+test("every page is clean in every size and scheme", async () => {
+  for (const path of ["/", "/?q=billing_events", named(session), named("hooked-session"), named("parser-run"), compaction(1), `${compaction(1)}&show=gone`]) {
+    await checkEverywhere(browser, address, path);
+  }
+});
+
+test("the list has sessions of the command, a hook and a run, the newest first", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/");
+  const rows = await page.locator("table.sessions tbody tr").allInnerTexts();
+  assert.equal(rows.length, 4);
+  assert.match(rows[0], /parser-run\s+run/);
+  assert.match(rows[1], /hooked-session\s+hook/);
+  assert.match(rows[3], new RegExp(`${session}\\s+openai chat\\s+gpt-5`));
+  await picture(page, "list");
+  await page.fill("#q", "SHOP-1003 E0303");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/q=SHOP/);
+  assert.match(await page.locator("ol.hits li").first().innerText(), /checkout-service[\s\S]*SHOP-1003/);
+  await picture(page, "search");
+  await page.locator("ol.hits a", { hasText: "whole entry" }).first().click();
+  assert.match(await page.locator("pre.entry").innerText(), /Step 3 is done/);
+  await checkPage(page);
+});
+
+test("a session says what filled the window, and each compaction what it kept", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named(session));
+  assert.match(await page.locator(".gauge").innerText(), /of 272,000 tokens/);
+  const parts = await page.locator("div.parts").innerText();
+  for (const part of ["tool results", "read_file", "run_tests", "src/checkout/cart.rs"]) assert.ok(parts.includes(part), parts);
+  assert.ok((await page.locator("ol.large li").count()) >= 10);
+  assert.equal(await page.locator("svg.curve a").count(), 2);
+  const rows = await page.locator("table.compactions tbody tr").allInnerTexts();
+  assert.equal(rows.length, 2);
+  const tokens = (n) => n.toLocaleString("en-US");
+  for (const [row, receipt] of [[rows[1], receipts[0]], [rows[0], receipts[1]]]) {
+    assert.ok(row.includes(`${tokens(receipt.tokens_before)} → ${tokens(receipt.tokens_after)}`), row);
+    assert.ok(row.includes(`${tokens(receipt.retention.kept)} of ${tokens(receipt.retention.anchors)}`), row);
+  }
+  await picture(page, "session");
+  await checkPage(page);
+});
+
+test("a compaction shows the original beside the view, and every piece that left is a click away", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named(session));
+  await page.locator("table.compactions tbody th a", { hasText: "2" }).click();
+  await page.waitForURL(/compaction/);
+  assert.match(await page.locator("pre.summary").innerText(), /COMPACT-SUMMARY v2/);
+  await picture(page, "compaction");
+  await page.getByText("Only what was cut or left").click();
+  const gone = page.locator("ol.diff li.dropped");
+  assert.ok((await gone.count()) > 20);
+  assert.equal(await page.locator("ol.diff li.kept").count(), 0);
+  await gone.first().getByText("whole entry").click();
+  assert.match(await page.locator("pre.entry").innerText(), /\w/);
+  await checkPage(page);
+});
+
+test("receipts are verified on a click", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named(session));
+  await page.getByRole("button", { name: "Verify" }).first().click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Verified [0-9a-f]{12}: the engine made the same view/);
+  await checkPage(page);
+});
+
+test("the original comes back byte for byte", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, compaction(0));
+  const waits = page.waitForEvent("download");
+  await page.getByText("Download what went in").click();
+  const file = await (await waits).path();
+  assert.deepEqual(readFileSync(file), readFileSync(scene.path(`${session}.json`)));
+});
+
+test("the keyboard alone leads from the list to a piece that left", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/");
+  await tabTo(page, session);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/session\?/);
+  await tabTo(page, /^Compaction 2: /);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/compaction\?/);
+  await tabTo(page, "Only what was cut or left");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/show=gone/);
+  await tabTo(page, "whole entry");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/entry\?/);
+  assert.match(await page.locator("h1").innerText(), /^Entry \d+$/);
+});
+
+test("an open page shows what happens meanwhile", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/");
+  await page.locator("#live", { hasText: "live" }).waitFor();
+  const later = new Scene();
+  later.store = scene.store;
+  later.compactTwice("meanwhile", turns(200, 50), turns(250, 50));
+  await page.locator("table.sessions th a", { hasText: "meanwhile" }).waitFor({ timeout: 10_000 });
+  await later.close();
+  await checkPage(page);
+});
