@@ -2,11 +2,15 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 from agent import RULE, Agent
+from limited import Limited
 
 SUMMARY = "The ledger moves to the new API."
+#: Steps that together print more than two windows.
+STEPS = 18
 
 
 class OpenCode(Agent):
@@ -61,3 +65,48 @@ def test_a_compaction_is_archived_and_the_rule_it_lost_is_told(opencode, chat):
     assert RULE in chat.turns()[-1]
     opencode.compactctl("hook", "uninstall", "--agent", "opencode")
     assert not list(opencode.home.glob(".config/opencode/plugin/*"))
+
+
+@pytest.fixture
+def model():
+    model = Limited(STEPS, 60_000)
+    yield model
+    model.free.set()
+    model.server.shutdown()
+
+
+def allow_all(opencode: OpenCode) -> None:
+    opencode.environment["OPENCODE_PERMISSION"] = json.dumps({"*": "allow"})
+    opencode.patience = 900
+
+
+def test_a_view_takes_the_place_of_a_session_that_fills_the_window(tmp_path, model, program, opencode_program):
+    """No gateway and no model's summary: the plugin alone keeps a task of several windows going."""
+    opencode = OpenCode(tmp_path, model, program, opencode_program)
+    opencode.install()
+    allow_all(opencode)
+    opencode.say(f"Work through all steps of the migration, one command at a time. {RULE}")
+    assert (opencode.work / "steps.txt").read_text().split()[-1] == f"step-{STEPS}"
+    assert not model.summaries, "opencode never had to compact"
+    assert not model.refused
+    views = model.views()
+    assert len(views) > STEPS // 3 and all(RULE in json.dumps(view) for view in views)
+    # Between two compactions each request begins with the one before.
+    sent = [[m for m in view["messages"] if m["role"] != "system"] for view in views]
+    breaks = sum(after[: len(before)] != before for before, after in zip(sent, sent[1:]))
+    assert breaks <= STEPS // 3, f"{breaks} of {len(sent)}"
+    receipts = json.loads(opencode.compactctl("archive", "list", "--json"))
+    assert "compactions" in json.dumps(receipts)
+    assert opencode.compactctl("recall", "amount_legacy", "column")
+
+
+def test_nothing_breaks_when_compactctl_is_gone(opencode, chat):
+    plugin = next(opencode.home.glob(".config/opencode/plugin/*.js"))
+    text, changed = re.subn(r'(?m)^const COMMAND = .*$', 'const COMMAND = "/nowhere/compactctl"', plugin.read_text())
+    assert changed == 1
+    plugin.write_text(text)
+    chat.summary = SUMMARY
+    opencode.say("We move src/ledger/rows.py to the new API.")
+    chat.tokens = 70_000
+    opencode.say("Then look at src/ledger/totals.py.", "--continue")
+    assert SUMMARY in chat.turns()[-1], "opencode compacts by itself"
