@@ -26,7 +26,7 @@ const WORD_PART: usize = 4;
 const WORTH: usize = 2;
 
 /// A call tells more for its length than an answer: it may be so many times as long.
-const CALL_SHARE: u64 = 4;
+const CALL_SHARE: u64 = 8;
 
 /// Says where the whole text is.
 #[derive(Clone, Copy, Debug)]

@@ -21,7 +21,7 @@ use crate::view;
 
 /// Share of the free budget that the recent part may take where the summary may have all the rest: a
 /// ledger's lines pay better beyond it.
-const RECENT_SHARE: f64 = 0.2;
+const RECENT_SHARE: f64 = 0.16;
 /// Beside a bounded summary, the recent part is whole up to one part in so many.
 const RECENT_PART: u64 = 2;
 
@@ -33,7 +33,7 @@ const UNIT_LEAST: Tokens = Tokens(40);
 const NEWEST_SHARE: u64 = 7;
 
 /// Where every text of a unit would be cut to fewer tokens, only scraps and pointers would be left of it.
-const SCRAP: Tokens = Tokens(24);
+const SCRAP: Tokens = Tokens(28);
 
 /// In a budget that somebody named, fresh answers of tools are whole while they leave the summary so
 /// many tokens, or four fifths of a small budget: there the ledger's lines tell more than an answer
@@ -57,9 +57,11 @@ const LEVELS: [Tokens; 6] = [
     Tokens(256),
     Tokens(128),
 ];
-/// All turns are kept in so many tenths of a budget that somebody named, where they fit with answers cut to so much.
+/// Turns come before the summary, in so many tenths of a budget that somebody named, where that is one part in so many of
+/// the history and about holds all of them (in tenths of it) with the texts of tools cut.
 const TURNS_SHARE: u64 = 9;
-const TURNS_LEVEL: Tokens = Tokens(128);
+const TURNS_PART: u64 = 6;
+const TURNS_ABOUT: u64 = 12;
 /// What people and the model said is cut to so many times that.
 const WORDS_SHARE: u64 = 4;
 
@@ -87,6 +89,8 @@ pub(crate) struct PlanInput<'a> {
     pub frame: Units,
     /// What the summary's body may take before earlier turns are kept beside it.
     pub summary_limit: Units,
+    /// Whether somebody named the budget: then it need not hold more than is worth it.
+    pub is_named: bool,
     /// Whether no word of the message with this ordinal holds any more.
     pub has_fallen: &'a dyn Fn(u64) -> bool,
 }
@@ -497,32 +501,55 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
 
     /// Earlier turns from the newest back, their long texts cut, in what the summary leaves.
     fn keep_earlier(&mut self) {
-        let room = self.free() - self.summary_limit();
-        if room == Units(0) || self.scene.policy.keep_recent != KeepRecent::Recent {
+        if self.scene.policy.keep_recent != KeepRecent::Recent {
             return;
         }
         let units = self.earlier();
-        let level = self.level_for(&units, room);
-        let offers: Vec<UnitOffer> = self.offered_at(&units, level, room);
-        self.accept(offers.into_iter(), room);
+        if let Some(offers) = self.offer_turns(&units) {
+            self.accept(offers.into_iter(), self.free());
+            return;
+        }
+        let room = self.free() - self.scene.summary_limit;
+        if room > Units(0) {
+            let level = self.level_for(&units, room);
+            let offers = self.offered_at(&units, room, |u| self.scene.level_of(u, level));
+            self.accept(offers.into_iter(), room);
+        }
     }
 
-    /// What the summary may take before earlier turns. Where most of a budget that somebody named holds all that was said
-    /// and done, with the answers of tools cut, that is the rest of it: turns read better than lines about them.
-    fn summary_limit(&self) -> Units {
+    /// What was said, whole, then what was done, with the texts of tools cut, from the newest back: where most of a large
+    /// budget that somebody named about holds it. Turns read better than lines about them, and the summary has the rest.
+    fn offer_turns(&self, units: &[usize]) -> Option<Vec<UnitOffer>> {
         let scene = self.scene;
-        let room = Units(self.budget.0 / 10 * TURNS_SHARE);
-        let level = scene.estimator.to_units(TURNS_LEVEL);
-        let cost = |(entry, cost): (&Entry, &Units)| match entry.has_results() {
-            true => (*cost).min(level),
-            false => *cost,
-        };
-        let entries = scene.conversation.entries.iter().zip(scene.costs);
-        let is_named = scene.summary_limit == Units(u64::MAX);
-        match is_named && entries.map(cost).sum::<Units>() <= room {
-            true => self.budget - room,
-            false => scene.summary_limit,
+        let history: Units = scene.costs.iter().copied().sum();
+        let is_large = self.budget.0.saturating_mul(TURNS_PART) >= history.0;
+        if !scene.is_named || !is_large {
+            return None;
         }
+        let rest = self.budget - Units(self.budget.0 / 10 * TURNS_SHARE);
+        let room = self.free() - rest.min(scene.summary_limit);
+        let is_done = |unit: usize| scene.kind(unit) == Some(UnitKind::Exchange);
+        let level_of = |unit: usize, level: Units| match is_done(unit) {
+            true => level,
+            false => Units(u64::MAX),
+        };
+        let cost = |level: Units| -> Units {
+            let cost = |u: &usize| scene.estimate_at_level(*u, level_of(*u, level));
+            units.iter().map(cost).sum()
+        };
+        let levels = LEVELS.map(|tokens| scene.estimator.to_units(tokens));
+        let least = levels.last().copied().unwrap_or_default();
+        if cost(least) > Units(room.0 / 10 * TURNS_ABOUT) {
+            return None;
+        }
+        let (done, said): (Vec<usize>, Vec<usize>) = units.iter().partition(|u| is_done(**u));
+        let units = [said, done].concat();
+        let offered = |level: Units| self.offered_at(&units, room, |u| level_of(u, level));
+        let fitting = levels.into_iter().filter(|level| cost(*level) <= room);
+        let all = fitting
+            .map(offered)
+            .find(|offers| offers.len() == units.len());
+        Some(all.unwrap_or_else(|| offered(least)))
     }
 
     /// Every unit that could still be kept, the newest first.
@@ -550,12 +577,17 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         fitting.or(levels.last().copied()).unwrap_or_default()
     }
 
-    /// Units at a level, as far as they fit.
-    fn offered_at(&self, units: &[usize], level: Units, room: Units) -> Vec<UnitOffer> {
+    /// Units at their levels, as far as they fit.
+    fn offered_at(
+        &self,
+        units: &[usize],
+        room: Units,
+        level_of: impl Fn(usize) -> Units,
+    ) -> Vec<UnitOffer> {
         let mut left = room;
         let mut offers = Vec::new();
         for &unit in units {
-            let level = self.scene.level_of(unit, level);
+            let level = level_of(unit);
             let (fate, cost) = match self.scene.longest_block(unit) <= level {
                 true => (UnitFate::Verbatim, self.scene.cost(unit)),
                 false => self.scene.clip_at_level(unit, level),
@@ -582,11 +614,13 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             outline: scene.outline,
             meaning: scene.meaning,
         };
-        prune::kept_units(scene.policy.prune, sight, counts)
-            .into_iter()
-            .filter(|&i| i >= after && self.fate(i) == UnitFate::Demoted)
-            .filter(|&i| scene.pins.get(i) != Some(&PinState::Repeated) && !scene.is_fallen(i))
-            .collect()
+        let mut kept = prune::kept_units(scene.policy.prune, sight, counts);
+        kept.extend(scene.answered_reply());
+        kept.sort_unstable();
+        kept.dedup();
+        kept.retain(|&i| i >= after && self.fate(i) == UnitFate::Demoted);
+        kept.retain(|&i| scene.pins.get(i) != Some(&PinState::Repeated) && !scene.is_fallen(i));
+        kept
     }
 
     /// What each unit costs, clipped where it is larger than `cap`, unless all of them fit whole beside
@@ -620,8 +654,10 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             }
         };
         let scrap = self.scene.estimator.to_units(SCRAP);
+        let reply = self.scene.answered_reply();
+        let is_newest = |unit: usize| units.last() == Some(&unit) && reply != Some(unit);
         let tells = |offer: &UnitOffer| match offer.fate {
-            UnitFate::Clipped(level) => level >= scrap || units.last() == Some(&offer.unit),
+            UnitFate::Clipped(level) => level >= scrap || is_newest(offer.unit),
             _ => true,
         };
         offers.into_iter().map(clipped).filter(tells).collect()
@@ -702,6 +738,14 @@ impl PlanInput<'_> {
         })
     }
 
+    /// The reply that the message at the end answers: without it "yes, go on" says nothing.
+    fn answered_reply(&self) -> Option<usize> {
+        let last = self.outline.units.len().checked_sub(1)?;
+        let reply = last.checked_sub(1)?;
+        let is_answered = self.kind(last) == Some(UnitKind::User);
+        (is_answered && self.kind(reply) == Some(UnitKind::Message)).then_some(reply)
+    }
+
     /// The request that waits for its answer; where turns have the room, also one that is worked on.
     fn pending(&self) -> Option<usize> {
         match self.summary_limit == Units(u64::MAX) {
@@ -754,7 +798,10 @@ impl PlanInput<'_> {
     fn estimate_at_level(&self, unit: usize, level: Units) -> Units {
         let costs = self.range(unit).and_then(|r| self.costs.get(r));
         let costs = costs.unwrap_or_default().iter().zip(self.entries(unit));
-        let least = |(cost, entry): (&Units, &Entry)| (*cost).min(clip::level_for(entry, level));
+        let least = |(cost, entry): (&Units, &Entry)| {
+            let texts = entry.blocks.len().max(1) as u64;
+            (*cost).min(Units(clip::level_for(entry, level).0.saturating_mul(texts)))
+        };
         costs.map(least).sum()
     }
 
@@ -772,16 +819,15 @@ impl PlanInput<'_> {
     /// A unit with every text cut to `level`, and what it then costs.
     fn clip_at_level(&self, unit: usize, level: Units) -> (UnitFate, Units) {
         let start = self.range(unit).map_or(0, |r| r.start);
-        let cost = self
-            .entries(unit)
-            .iter()
-            .enumerate()
-            .map(|(i, entry)| {
-                let edits = clip::clip_entry(entry, level, self.estimator, self.pointer(start + i));
-                self.estimator
-                    .count_entry(&view::apply_edits(entry, &edits))
-            })
-            .sum();
+        let entries = self.entries(unit).iter().zip(start..);
+        // By how much texts are cut: an entry may hold blocks that do not count.
+        let saved = entries.map(|(entry, at)| {
+            let edits = clip::clip_entry(entry, level, self.estimator, self.pointer(at));
+            let cut = view::apply_edits(entry, &edits);
+            self.estimator.count_entry(entry) - self.estimator.count_entry(&cut)
+        });
+        let saved: Units = saved.sum();
+        let cost = self.cost(unit) - saved;
         (UnitFate::Clipped(level), cost)
     }
 }

@@ -77,7 +77,7 @@ macro_rules! check_tables {
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
     finished unfinished creation decision open_work complaint
-    all_pass outcome preference check_outcome lifting);
+    all_pass outcome preference check_outcome lifting for_now);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
     disposal deed announcement request_opener);
@@ -91,7 +91,7 @@ check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
     rule_filler rule_frame question_tool plan_tool command_wrapper
-    lookup_program scope_opener library_head);
+    lookup_program scope_opener library_head back_reference);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {

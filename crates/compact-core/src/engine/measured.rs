@@ -105,6 +105,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             receipt: self.receipt_id(),
             frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
             summary_limit: limit.unwrap_or(Units(u64::MAX)),
+            is_named: limit.is_none(),
             has_fallen: &*self.has_fallen,
         }
     }

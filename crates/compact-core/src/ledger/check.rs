@@ -9,6 +9,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fact::{Facts, ToolRun, ToolRunOutcome};
+use super::task::BackgroundTask;
 use crate::cue_list::{PhraseList, WordList};
 
 static CHECK_OUTCOME: PhraseList =
@@ -42,7 +43,7 @@ impl Facts {
         let mut passed: HashMap<Vec<&str>, Vec<(&ToolRun, BTreeSet<&str>)>> = HashMap::new();
         let mut failed = Vec::new();
         for run in self.runs.iter().rev() {
-            let check = CheckedTarget::from_command(&run.text);
+            let check = CheckedTarget::from_run(run);
             match &run.outcome {
                 ToolRunOutcome::Ok => {
                     let later = passed.entry(check.subject).or_default();
@@ -70,6 +71,21 @@ impl Facts {
 }
 
 impl Facts {
+    /// Whether what a task in the background does was begun again later, and came to an end.
+    pub(super) fn is_run_again(&self, task: &BackgroundTask) -> bool {
+        let check = CheckedTarget::from_command(&task.text);
+        let later = self.runs.iter().rev();
+        let mut later = later.take_while(|run| run.ordinal > task.ordinal);
+        later.any(|run| {
+            let again = CheckedTarget::from_run(run);
+            let goes_on = self.tasks.iter().any(|other| other.ordinal == run.ordinal);
+            run.outcome.is_known()
+                && !goes_on
+                && again.subject == check.subject
+                && check.is_within(&again.targets)
+        })
+    }
+
     /// Returns the newest run of each check, the newest first. A check is what says at some time that something passes
     /// or fails; how a command that only looks something up ended is no state of the work.
     pub fn newest_checks(&self) -> Vec<&ToolRun> {
@@ -77,7 +93,7 @@ impl Facts {
         let mut places: HashMap<Vec<&str>, usize> = HashMap::new();
         let ended = self.runs.iter().rev().filter(|run| run.path.is_none());
         for run in ended.filter(|run| run.outcome.is_known()) {
-            let subject = CheckedTarget::from_command(&run.text).subject;
+            let subject = CheckedTarget::from_run(run).subject;
             if !is_checkable(&subject) {
                 continue;
             }
@@ -201,6 +217,22 @@ fn is_looking_tool(text: &str) -> bool {
 const PASSES: usize = 32;
 
 impl<'r> CheckedTarget<'r> {
+    /// What a call is about: of a shell's, what its command checks; of any other, the file or the first thing that it names.
+    fn from_run(run: &'r ToolRun) -> CheckedTarget<'r> {
+        let (tool, arguments) = run.text.split_once(": ").unwrap_or((&run.text, ""));
+        let targets: BTreeSet<&str> = match &run.path {
+            Some(path) => BTreeSet::from([&**path]),
+            None if shell_command(&run.text).is_some() => {
+                return CheckedTarget::from_command(&run.text);
+            }
+            None => first_value(arguments).collect(),
+        };
+        CheckedTarget {
+            subject: vec![tool],
+            targets,
+        }
+    }
+
     /// Reads a command as the ledger has it: `tool: command`.
     fn from_command(text: &'r str) -> CheckedTarget<'r> {
         let (tool, command) = text.split_once(": ").unwrap_or((text, ""));
@@ -229,6 +261,15 @@ impl<'r> CheckedTarget<'r> {
     fn is_within(&self, later: &BTreeSet<&str>) -> bool {
         later.is_subset(&self.targets)
     }
+}
+
+/// The words of the first argument that says which thing is meant.
+fn first_value(arguments: &str) -> impl Iterator<Item = &str> {
+    let is_key = |word: &&str| word.ends_with(':');
+    let is_switch = |word: &&str| matches!(*word, "true" | "false" | "null");
+    let words = arguments.split_whitespace();
+    let value = words.skip_while(move |word| is_key(word) || is_switch(word));
+    value.take_while(move |word| !is_key(word))
 }
 
 /// The command itself, without a change of directory before it and what reads its output.

@@ -58,7 +58,7 @@ pub struct ToolRun {
     /// The block that answered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<BlockPlace>,
-    /// The last line of the answer, where that is no content of a file.
+    /// How it ended by its answer, where that is no content of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Box<str>>,
     /// How it ended.
@@ -356,7 +356,7 @@ impl FactCollector {
         run.answer = Some(place);
         run.end = match run.path {
             Some(_) => None,
-            None => last_line(&reading.text),
+            None => ending(&reading.text),
         };
         if run.outcome != ToolRunOutcome::Ok || content.len() > ANSWER {
             return;
@@ -580,13 +580,14 @@ impl Facts {
         truncate_to_newest(&mut self.task_ends, TASKS);
     }
 
-    /// Returns the tasks in the background of which nobody said that they ended.
+    /// Returns the tasks in the background of which nobody said that they ended, and that nobody began again since.
     pub fn running_tasks(&self) -> impl Iterator<Item = &BackgroundTask> {
         let has_ended = |task: &BackgroundTask| {
             let mut ends = self.task_ends.iter().rev();
             ends.any(|end| end.id == task.id && end.ordinal > task.ordinal)
         };
-        self.tasks.iter().filter(move |task| !has_ended(task))
+        let is_over = move |task: &BackgroundTask| has_ended(task) || self.is_run_again(task);
+        self.tasks.iter().filter(move |task| !is_over(task))
     }
 }
 
@@ -610,15 +611,21 @@ fn keep_last_saying(facts: &mut Vec<Fact>) {
     facts.reverse();
 }
 
-/// An answer of so few lines is told by its last one, whatever that is.
+/// An answer of so few lines is told whole: one line of it would pass for all that came out.
 const FEW_LINES: usize = 3;
 
-/// The last line of an answer that says something, if it says how the command ended.
-fn last_line(answer: &str) -> Option<Box<str>> {
-    let says = |line: &&str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
+/// How a command ended, by its answer: all of a short one, of others the last line that says something, if that is how
+/// commands end.
+fn ending(answer: &str) -> Option<Box<str>> {
+    let says = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let mut first = answer.lines().filter(says).map(str::trim);
+    let few: Vec<&str> = first.by_ref().take(FEW_LINES).collect();
+    let few = few.join("; ");
+    if first.next().is_none() && few.chars().count() <= END_CHARS {
+        return (!few.is_empty()).then(|| few.into());
+    }
     let line = answer.lines().rev().take(8).find(says)?;
-    let is_short = answer.lines().nth(FEW_LINES).is_none();
-    (is_short || cue::is_outcome(line)).then(|| clip(line, END_CHARS).into())
+    cue::is_outcome(line).then(|| clip(line, END_CHARS).into())
 }
 
 /// Whether an answer names an id that the call did not.

@@ -210,7 +210,7 @@ fn is_arabic(c: char) -> bool {
 }
 
 /// Whether a character belongs to a script that puts no blanks between words.
-pub(super) fn is_unspaced(c: char) -> bool {
+pub(crate) fn is_unspaced(c: char) -> bool {
     is_han(c) || is_kana(c)
 }
 

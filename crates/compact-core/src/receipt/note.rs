@@ -82,7 +82,7 @@ impl fmt::Display for ReceiptNote {
                  it was read as a model's words, and what it stands for is not archived here",
             ),
             ReceiptNote::NewestCut => f.write_str(
-                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived",
+                "what was said last would leave too little of the budget for what must stay and a summary: it was cut, and the whole is archived",
             ),
             ReceiptNote::RequestCut(request) => write!(
                 f,
@@ -169,7 +169,7 @@ mod tests {
                 "the words of the model were left out: with them the view would have shown fewer facts",
                 "the model was shown 3 of 9 tokens that left the view; the ledger covers the rest",
                 "a summary names a compaction that is not on record for this session: it was read as a model's words, and what it stands for is not archived here",
-                "what was said last does not fit the budget beside what must stay and the smallest summary: it was cut, and the whole is archived",
+                "what was said last would leave too little of the budget for what must stay and a summary: it was cut, and the whole is archived",
                 "the user's first request takes more than its share of the budget and was cut; the whole is archived",
                 "the user's latest message takes more than its share of the budget and was cut; the whole is archived",
                 "2 malformed tool messages (a call without result, or a result without call) were left out of the view",

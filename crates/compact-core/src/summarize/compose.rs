@@ -14,6 +14,7 @@ use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable, split_labe
 use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::select::{GreedyChoice, PieceOffer, ShownLevel};
+use super::series::SeriesTable;
 use super::speech::{self, QuotedMessage};
 use super::template::{SectionRank, SectionTopic, StyleTemplate, SummarySize};
 use super::trace::TraceBuilder;
@@ -129,9 +130,15 @@ impl SummaryMaterial<'_> {
             .iter()
             .filter(|m| most.is_some_and(|most| m.text.chars().count() <= most));
         let whole: HashSet<u32> = whole.map(|m| m.fact.ordinal).collect();
+        // In a small summary messages and rules stand together: a sentence of one that is told whole is told.
+        let in_message = |l: &FactLine| {
+            let may_stand_there =
+                self.holds_for_step(l) || self.size == SummarySize::Small && !l.whole;
+            may_stand_there && l.about.is_none() && whole.contains(&l.ordinal)
+        };
         let orders = self.lines.iter().filter(|l| {
-            let is_told = self.competes(l) || whole.contains(&l.ordinal);
-            l.topic.may_instruct() && !(self.holds_for_step(l) && is_told)
+            let is_told = self.competes(l) || in_message(l);
+            l.topic.may_instruct() && !is_told
         });
         let orders: Vec<&FactLine> = orders.collect();
         messages.retain(|m| {
@@ -212,8 +219,17 @@ impl SummaryMaterial<'_> {
             forms,
             names: self.groups,
             opened: HashMap::default(),
+            stated: self.stated_runs(),
+            series: SeriesTable::default(),
         }
         .push_all();
+    }
+
+    /// The runs whose outcome stands in a section of its own.
+    fn stated_runs(&self) -> HashSet<u32> {
+        let topics = [SectionTopic::State, SectionTopic::Failures];
+        let stated = self.lines.iter().filter(|l| topics.contains(&l.topic));
+        stated.map(|line| line.ordinal).collect()
     }
 
     fn choice(&self, table: &PieceTable, forms: &NameForms<'_>) -> GreedyChoice {

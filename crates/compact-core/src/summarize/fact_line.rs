@@ -97,7 +97,8 @@ pub(super) fn topic_worth(topic: SectionTopic, company: SummaryNeighbours) -> f6
         SectionTopic::Goals | SectionTopic::Rules => 1.0,
         SectionTopic::Open => 0.4,
         SectionTopic::State => 0.4,
-        SectionTopic::Plan | SectionTopic::Made | SectionTopic::Failures => 0.22,
+        SectionTopic::Failures => 0.25,
+        SectionTopic::Plan | SectionTopic::Made => 0.22,
         SectionTopic::Done => 0.2,
         SectionTopic::Decisions | SectionTopic::Steps => 0.13,
         SectionTopic::Files | SectionTopic::Code | SectionTopic::Story => 0.06,
@@ -183,10 +184,13 @@ fn rule_lines(
 static REQUEST_OPENER: PhraseList =
     PhraseList::at_start(include_str!("../../templates/cues/request_opener.txt"));
 
-/// What the user says in passing ("it should be blue") or asks for once ("could you keep it in the repo") is a rule for what is being done; where its message is told, it
-/// stands there.
+static FOR_NOW: PhraseList = PhraseList::anywhere(include_str!("../../templates/cues/for_now.txt"));
+
+/// What the user says in passing ("it should be blue"), asks for once ("could you keep it in the repo") or for the time
+/// being ("not yet") is a rule for what is being done; where its message is told, it stands there.
 fn rule_span(rule: &Fact, about: Option<u32>) -> RuleSpan {
-    let stands = || is_standing_rule(&rule.text) && !REQUEST_OPENER.is_in(&rule.text);
+    let is_passing = || REQUEST_OPENER.is_in(&rule.text) || FOR_NOW.is_in(&rule.text);
+    let stands = || is_standing_rule(&rule.text) && !is_passing();
     match about.is_some() || rule.voice != Voice::User || stands() {
         true => RuleSpan::Session,
         false => RuleSpan::Step,
@@ -333,7 +337,7 @@ fn state_lines(facts: &Facts) -> Vec<FactLine> {
 }
 
 /// The checks whose last run is told as the state of the work.
-pub(super) fn state_checks(facts: &Facts) -> Vec<&ToolRun> {
+fn state_checks(facts: &Facts) -> Vec<&ToolRun> {
     facts.newest_checks().into_iter().take(CHECKS).collect()
 }
 

@@ -19,6 +19,7 @@ mod release;
 mod revoke;
 mod root;
 mod select;
+mod series;
 mod speech;
 mod template;
 mod trace;
@@ -44,7 +45,7 @@ use template::{SectionTopic, StyleTemplate, SummarySize};
 use weigh::WeighedName;
 
 pub use checkpoint::render_checkpoint;
-pub(crate) use layout::{FENCE, FENCE_HEAD, escape_line};
+pub(crate) use layout::{FENCE, FENCE_HEAD, as_data, escape_line};
 pub(crate) use name_line::{NameLines, is_argument_name};
 pub(crate) use piece::split_label;
 pub(crate) use trace::is_round_number;
@@ -167,6 +168,8 @@ const LINE: f64 = 160.0;
 const RULES: f64 = 800.0;
 /// A summary of fewer characters is little more than the user's words.
 const SMALL_SUMMARY: f64 = 2600.0;
+/// A goal is hardly more than a rule of half its length and so many characters.
+const SHORT_GOAL: usize = 120;
 /// Characters by which a message is found among the texts that stand whole in the view: routine messages differ late.
 const OPENING: usize = 400;
 /// And among those that were cut, of which little may be left.
@@ -333,6 +336,16 @@ fn lines_within_shares(
     let mut spent: std::collections::BTreeMap<SectionTopic, f64> = Default::default();
     let mut whole = HashSet::new();
     let released: HashSet<u32> = lines.iter().filter_map(|l| l.about).collect();
+    let goals = lines.iter().filter(|l| l.topic == SectionTopic::Goals);
+    let goals: Vec<(u32, String)> = goals.map(|l| (l.ordinal, l.text.clone())).collect();
+    // A rule that is most of a goal stands there.
+    let is_in_goal = |l: &FactLine| {
+        let rule = l.text.trim_matches('"');
+        let mut goals = goals.iter().filter(|(ordinal, _)| *ordinal == l.ordinal);
+        l.topic == SectionTopic::Rules
+            && goals
+                .any(|(_, goal)| goal.contains(rule) && goal.len() <= 2 * rule.len() + SHORT_GOAL)
+    };
     lines
         .into_iter()
         .filter(|l| {
@@ -348,6 +361,9 @@ fn lines_within_shares(
             *spent <= least.max(chars * fact_line::topic_share(l.topic, template, company))
         })
         // What stands as a goal need not stand as a rule too, unless something releases it.
-        .filter(|l| !l.whole || whole.insert(l.ordinal) || released.contains(&l.ordinal))
+        .filter(|l| {
+            let is_told = is_in_goal(l) || l.whole && !whole.insert(l.ordinal);
+            !is_told || released.contains(&l.ordinal)
+        })
         .collect()
 }

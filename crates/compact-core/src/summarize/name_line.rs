@@ -119,12 +119,15 @@ fn excerpt_at<'l>(ledger: &'l Ledger, mention: &Mention) -> Option<(&'l Excerpt,
     Some((excerpt, offset))
 }
 
-/// Whether a mention is no more than the name of a call's argument.
+/// Whether a mention is no more than the name of a call's argument, or of its tool.
 pub(crate) fn is_argument_name(ledger: &Ledger, mention: &Mention, name: &str) -> bool {
-    let around = excerpt_at(ledger, mention).and_then(|(e, at)| e.text.split_at_checked(at));
-    around.is_some_and(|(head, tail)| {
-        let opens = head.is_empty() || head.ends_with(['\n', ' ']);
-        let follows = tail.strip_prefix(name);
-        opens && follows.is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(":\n"))
-    })
+    let excerpt = excerpt_at(ledger, mention);
+    let is_tool = excerpt.is_some_and(|(e, _)| e.voice == Voice::Call && mention.start == 0);
+    let around = excerpt.and_then(|(e, at)| e.text.split_at_checked(at));
+    is_tool
+        || around.is_some_and(|(head, tail)| {
+            let opens = head.is_empty() || head.ends_with(['\n', ' ']);
+            let follows = tail.strip_prefix(name);
+            opens && follows.is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(":\n"))
+        })
 }

@@ -76,10 +76,8 @@ fn fitting_sentences(line: &str, left: Units, estimator: &dyn Estimator) -> Stri
 pub(crate) fn join_prose(body: &str, section: &str, estimator: &dyn Estimator) -> SummaryBody {
     let text = match body.split_once(FENCE_HEAD) {
         Some((rules, record)) => {
-            format!(
-                "{rules}{FENCE_HEAD}\n{section}{}",
-                record.trim_start_matches('\n')
-            )
+            let (users, record) = record.split_once('\n').unwrap_or(("", record));
+            format!("{rules}{FENCE_HEAD}{users}\n{section}{record}")
         }
         None => {
             let gap = if body.is_empty() { "" } else { "\n" };

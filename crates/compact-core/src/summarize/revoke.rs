@@ -197,6 +197,9 @@ pub(super) fn rule_body(sentence: &str) -> &str {
         .trim_end_matches(['.', '!', ' '])
 }
 
+/// Three words in common are much where they are one in so many of the shorter rule.
+const MUCH: usize = 4;
+
 /// A rule taken apart.
 struct ParsedRule<'l> {
     fact: &'l Fact,
@@ -259,7 +262,8 @@ impl<'l> ParsedRule<'l> {
         let common = self.subject.intersection(&old.subject).count();
         let lead = self.lead(old);
         let smaller = self.weight.min(old.weight).max(1);
-        match (common >= 1 && common * 2 >= smaller) || lead >= 2 || common >= 3 {
+        let much = common >= 3 && common * MUCH >= smaller;
+        match (common >= 1 && common * 2 >= smaller) || lead >= 2 || much {
             true => common + lead,
             false => 0,
         }

@@ -4,7 +4,7 @@
 //! and shows paths below it as relative ones, as a person would.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ledger::{Ledger, NameKind};
 
@@ -33,10 +33,8 @@ impl<'l> RootDirectory<'l> {
         let best = saved
             .into_iter()
             .max_by_key(|(root, saved)| (*saved, *root));
-        RootDirectory(
-            best.filter(|(_, saved)| *saved >= WORTHWHILE)
-                .map_or("", |(root, _)| root),
-        )
+        let best = best.filter(|(_, saved)| *saved >= WORTHWHILE);
+        RootDirectory(best.map_or("", |(root, _)| working_directory(ledger, root)))
     }
 
     /// The directory, if it is left out.
@@ -73,6 +71,24 @@ impl<'l> RootDirectory<'l> {
         out.push_str(text.get(told..).unwrap_or(""));
         Cow::Owned(out)
     }
+}
+
+/// The directory that relative paths of the session start from, where that is the root or above it: else one file would
+/// stand under two names.
+fn working_directory<'l>(ledger: &'l Ledger, root: &'l str) -> &'l str {
+    let paths = || ledger.entities.iter().filter(|e| e.kind == NameKind::Path);
+    let below = paths().filter_map(|path| path.text.strip_prefix('/'));
+    let absolute: HashSet<&str, foldhash::fast::FixedState> = below.collect();
+    let is_start = |end: &usize| {
+        let (above, name) = root.split_at_checked(*end).unwrap_or((root, ""));
+        let name = name.split_inclusive('/').next().unwrap_or("");
+        let above = above.trim_start_matches('/');
+        let mut relative = paths().filter(|path| !name.is_empty() && path.text.starts_with(name));
+        relative.any(|path| absolute.contains(format!("{above}{}", path.text).as_str()))
+    };
+    let ends = root.match_indices('/').map(|(at, _)| at + 1).skip(1);
+    let start = ends.into_iter().find(is_start);
+    start.and_then(|end| root.get(..end)).unwrap_or(root)
 }
 
 /// Whether a path goes on through a directory: a bare file name says too little.

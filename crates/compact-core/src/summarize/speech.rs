@@ -9,13 +9,15 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::FixedState;
 
 use super::finish::FinishedWork;
-use super::layout::ends_sentence;
+use super::layout::{USER_LABEL, ends_sentence};
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate, SummarySize};
-use crate::cue_list::PhraseList;
-use crate::ledger::{Fact, Ledger, Voice, clip, is_completion, is_decision, scan_names};
+use crate::cue_list::{PhraseList, WordList};
+use crate::ledger::{
+    Fact, Ledger, Voice, clip, is_completion, is_decision, is_unspaced, scan_names,
+};
 
 static ANNOUNCEMENT: PhraseList =
     PhraseList::at_start(include_str!("../../templates/cues/announcement.txt"));
@@ -123,7 +125,7 @@ pub(super) fn push_message(
             let head = PieceHead {
                 topic: SectionTopic::Story,
                 ordinal,
-                label: "user: ".to_owned(),
+                label: USER_LABEL.to_owned(),
                 form: HeadForm::Running,
             };
             (table.open(head), text.as_str())
@@ -245,7 +247,7 @@ impl ReplyPassage {
             ANNOUNCES
         } else if sentences().any(is_completion) {
             FINISHES
-        } else if !closes && !names_something(&self.text) {
+        } else if !closes && is_idle(&self.text) {
             IDLE
         } else {
             1.0
@@ -253,10 +255,16 @@ impl ReplyPassage {
     }
 }
 
-fn names_something(text: &str) -> bool {
-    let mut names = false;
+/// Words of a sentence that may say something without a name or a number in it.
+const TELLING_WORDS: usize = 16;
+
+/// Whether a text is only a few words that name and count nothing.
+fn is_idle(text: &str) -> bool {
+    let mut names = text.chars().any(char::is_numeric);
     scan_names(text, &mut |_, _, _| names = true);
-    names
+    // A script without blanks has about two characters to a word.
+    let wide = text.chars().filter(|c| is_unspaced(*c)).count() / 2;
+    !names && text.split_whitespace().count() + wide < TELLING_WORDS
 }
 
 /// Characters below which what follows is told together with a passage, and the most that so come together.
@@ -279,7 +287,7 @@ fn passages(text: &str) -> Vec<ReplyPassage> {
             continue;
         }
         if fenced {
-            add_passage(&mut out, line, PassageForm::Code, false);
+            add_passage(&mut out, line, PassageForm::Code, PassageTie::Line);
             continue;
         }
         let plain = line.replace("**", "");
@@ -290,26 +298,50 @@ fn passages(text: &str) -> Vec<ReplyPassage> {
             leading = Some(format!("{}{plain}", above.unwrap_or_default()));
             continue;
         }
-        for sentence in split_running(plain) {
+        for (sentence, nth) in split_running(plain).into_iter().zip(0..) {
             match leading.take() {
                 Some(lead) if !ANNOUNCEMENT.is_in(&lead) => {
                     let text = format!("{lead}: {sentence}");
-                    add_passage(&mut out, &text, PassageForm::Prose, true);
+                    add_passage(&mut out, &text, PassageForm::Prose, PassageTie::New);
                 }
-                _ => add_passage(&mut out, sentence, PassageForm::Prose, false),
+                _ if nth > 0 => {
+                    add_passage(&mut out, sentence, PassageForm::Prose, PassageTie::Sentence)
+                }
+                _ => add_passage(&mut out, sentence, PassageForm::Prose, PassageTie::Line),
             }
         }
     }
     out
 }
 
-/// Adds a sentence or line to the passage before it while that is short, unless a new matter begins.
-fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, begins: bool) {
+/// How a passage hangs on the one before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PassageTie {
+    /// A new matter begins.
+    New,
+    /// It stands on a line of its own.
+    Line,
+    /// It goes on in the same paragraph.
+    Sentence,
+}
+
+/// The most characters of a passage whose last sentence speaks of what stands before it.
+const LONGEST: usize = 400;
+
+/// Adds a sentence or line to the passage before it: in a paragraph while that is short, or where it speaks of what was
+/// said before and would say nothing by itself; else where one of the two is only a few words.
+fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, tie: PassageTie) {
     let length = text.chars().count();
     if let Some(above) = out.last_mut() {
         let known = above.text.chars().count();
-        let joins = above.kind == kind && !begins && known + length <= LONG;
-        if joins && (known < SHORT || length < SHORT / 2) {
+        let both = known + length;
+        let is_short = both <= LONG && (known < SHORT || length < SHORT / 2);
+        let joins = match tie {
+            PassageTie::New => false,
+            PassageTie::Line => is_short,
+            PassageTie::Sentence => is_short || both <= LONGEST && refers_back(text),
+        };
+        if joins && above.kind == kind {
             above.text.push_str(match ends_sentence(&above.text) {
                 true => " ",
                 false => "; ",
@@ -322,6 +354,22 @@ fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, begin
         text: text.to_owned(),
         kind,
     });
+}
+
+static BACK_REFERENCE: WordList =
+    WordList::new(include_str!("../../templates/cues/back_reference.txt"));
+
+/// Words of a sentence among which one that speaks of what was said before leaves it without a subject.
+const OPENING_WORDS: usize = 5;
+
+/// Whether a sentence speaks of what was said before: "I will treat that as a category of its own."
+fn refers_back(sentence: &str) -> bool {
+    let words = sentence.split_whitespace().take(OPENING_WORDS);
+    let bare = |word: &str| {
+        word.trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase()
+    };
+    words.map(bare).any(|word| BACK_REFERENCE.has(&word))
 }
 
 /// Characters up to which a line that ends in a colon is told together with what it announces, and up to which a line
@@ -372,4 +420,33 @@ fn split_running(line: &str) -> Vec<&str> {
         out.push(rest);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(reply: &str) -> Vec<String> {
+        passages(reply).into_iter().map(|p| p.text).collect()
+    }
+
+    #[test]
+    fn a_sentence_stands_with_the_one_that_it_speaks_of() {
+        let finding = "The column last_login is missing for 8.3 % of the customers, all of them on the partner plan.";
+        let reply = format!(
+            "{finding} I will treat that as a category of its own instead of imputing a date."
+        );
+        assert_eq!(texts(&reply), [reply.as_str()]);
+        let next = "The model of September is saved below /models and scored in the nightly job of the platform team.";
+        assert_eq!(texts(&format!("{finding} {next}")), [finding, next]);
+    }
+
+    #[test]
+    fn what_counts_or_says_much_is_not_idle() {
+        assert!(is_idle("Good, now the next one."));
+        assert!(!is_idle("The large scale comes not before 2030."));
+        assert!(!is_idle(
+            "接下来要迁移存储过程，我打算改写成函数，因为语法差别太大，而且测试也需要重新编写。"
+        ));
+    }
 }

@@ -5,18 +5,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fact_line::state_checks;
 use super::file_state::FileStates;
 use super::form::NameForms;
 use super::name_line::{is_argument_name, is_taken_out};
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::root::RootDirectory;
 use super::select::ShownLevel;
+use super::series::SeriesTable;
 use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::cue_list::WordList;
 use crate::ledger::{
-    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, ToolRun,
+    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
     ToolRunOutcome, Voice, clip, defines, scan_names,
 };
 
@@ -66,7 +66,14 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub names: &'t [WeighedName<'t>],
     /// The heads that were opened, by the address of the run or of the path that they are for.
     pub opened: HashMap<usize, usize, foldhash::fast::FixedState>,
+    /// Runs that are told in a section of their own.
+    pub stated: HashSet<u32>,
+    /// What was offered of each kind.
+    pub series: SeriesTable,
 }
+
+/// The place in the table of series where commands stand.
+const RUNS_PLACE: usize = usize::MAX;
 
 impl TraceBuilder<'_, '_> {
     /// Adds commands, changed files and the lines that hold a name worth telling.
@@ -90,9 +97,9 @@ impl TraceBuilder<'_, '_> {
                 let is_setting = || is_round_number(&entity.text);
                 let is_argument = || is_argument_name(self.ledger, mention, &entity.text);
                 let is_given = is_call && (is_setting() || is_argument());
-                let is_known = || is_library_name(&entity.text);
-                !is_given && !is_known() && !is_taken_out(self.ledger, mention)
+                !is_given && !is_uninformative(entity) && !is_taken_out(self.ledger, mention)
             });
+            let newest = newest.filter(|(_, run)| tool_of(run) != &*entity.text);
             let Some((mention, run)) = newest else {
                 continue;
             };
@@ -103,17 +110,31 @@ impl TraceBuilder<'_, '_> {
             let name = self.root.shorten(&entity.text);
             let label = self.table.heads.get(head).map(|head| head.label.as_str());
             // A file or a command that is named for itself needs no more than its own line.
-            let (text, place, form) = match label.is_some_and(|label| label.contains(&*name)) {
+            let is_own = label.is_some_and(|label| label.contains(&*name));
+            let (text, place, form) = match is_own {
                 true => (String::new(), 0, PieceForm::Text),
                 false => (name.into_owned(), mention.start + 1, PieceForm::Name),
             };
+            let place_of_kind = match is_own {
+                true => RUNS_PLACE,
+                false => head,
+            };
+            let is_file = is_own && run.path.is_some();
+            // What somebody named is told, however many are alike.
+            let is_named = is_file || !entity.spoken.is_empty();
+            if !is_named && !self.series.admits(place_of_kind, &entity.text) {
+                continue;
+            }
             self.table.push(Piece {
                 head,
                 ordinal: mention.place.ordinal,
                 place,
                 text,
                 worth: 0.0,
-                tells: NAMED,
+                tells: match is_own && !is_file && run.only_looks() {
+                    true => 1.0,
+                    false => NAMED,
+                },
                 shows: ShownLevel::Bare,
                 about: None,
                 form,
@@ -127,7 +148,6 @@ impl TraceBuilder<'_, '_> {
             *counts.entry(&run.text).or_default() += 1;
         }
         let closings = closing_ordinals(self.ledger);
-        let stated = self.stated_runs();
         let weight = self.template.weight(Voice::Call);
         for run in self.ledger.facts.runs.iter().rev() {
             let failed = matches!(run.outcome, ToolRunOutcome::Failed(_));
@@ -135,7 +155,13 @@ impl TraceBuilder<'_, '_> {
             let Some(count) = counts.get_mut(&*run.text).map(std::mem::take) else {
                 continue;
             };
-            if (count == 0 || run.path.is_some()) && !failed || stated.contains(&run.ordinal) {
+            let is_told = self.stated.contains(&run.ordinal);
+            let text = outcome_text(run, closed);
+            let is_bare = text.is_empty() && run.only_looks();
+            if (count == 0 || run.path.is_some()) && !failed
+                || is_told
+                || is_bare && !self.series.admits(RUNS_PLACE, &run.text)
+            {
                 continue;
             }
             let head = self.run_head(run, count);
@@ -144,7 +170,7 @@ impl TraceBuilder<'_, '_> {
                 head,
                 ordinal: run.ordinal,
                 place: 0,
-                text: outcome_text(run, closed),
+                text,
                 worth: weight
                     * match (failed, closed) {
                         (true, None) => FAILED,
@@ -157,15 +183,6 @@ impl TraceBuilder<'_, '_> {
                 form: PieceForm::Text,
             });
         }
-    }
-
-    /// The runs whose outcome stands in a section of its own.
-    fn stated_runs(&self) -> HashSet<u32> {
-        let checks = match self.template.rank(SectionTopic::State) {
-            Some(_) => state_checks(&self.ledger.facts),
-            None => Vec::new(),
-        };
-        checks.iter().map(|run| run.ordinal).collect()
     }
 
     fn run_head(&mut self, run: &ToolRun, count: u32) -> usize {
@@ -230,6 +247,9 @@ impl TraceBuilder<'_, '_> {
                 let Some(put_in) = put_in.filter(|line| !is_gone(line)) else {
                     continue;
                 };
+                if !self.series.admits(head, put_in) {
+                    continue;
+                }
                 nth += 1;
                 let signs = nth <= LAST_SIGNATURES && defines(put_in.trim_start());
                 let is_late = nth > FIRST_LINES && !signs;
@@ -323,6 +343,9 @@ impl TraceBuilder<'_, '_> {
                 Some(path) => self.file_head(path, run.ordinal),
                 None => self.run_head(run, 1),
             });
+            if !self.series.admits(head, &line) {
+                continue;
+            }
             let (worth, tells) = match (is_comment, defines(&line)) {
                 (true, _) => (COMMENT_READ, SIGNATURE),
                 (false, true) => (DEFINITION, SIGNATURE),
@@ -360,6 +383,20 @@ static LIBRARY_HEADS: WordList =
 fn is_library_name(name: &str) -> bool {
     let head = name.split(['.', ':']).next().unwrap_or("");
     (head.len() < name.len() && LIBRARY_HEADS.has(head)) || name.starts_with("0o")
+}
+
+/// Whether a name says nothing in a list: every reader knows it, or tools alone said it and it is a plain word with hyphens
+/// or a number of a few digits without what it counts.
+fn is_uninformative(entity: &Entity) -> bool {
+    let is_word = || matches!(entity.kind, NameKind::Slug | NameKind::Flag);
+    let is_number = || entity.text.len() < 4 && entity.text.bytes().all(|b| b.is_ascii_digit());
+    let is_noise = || entity.spoken.is_empty() && (is_word() || is_number());
+    is_library_name(&entity.text) || is_noise()
+}
+
+/// The tool of a run.
+fn tool_of(run: &ToolRun) -> &str {
+    run.text.split(':').next().unwrap_or("")
 }
 
 /// Whether a name is a number such as agents give tools for a limit: 120000.

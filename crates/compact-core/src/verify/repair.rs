@@ -81,7 +81,7 @@ impl RepairLine {
     fn text(&self) -> String {
         match self.voice.may_instruct() {
             true => format!("[#{}] \"{}\"", self.ordinal, self.words),
-            false => format!("[#{}] {}", self.ordinal, self.words),
+            false => format!("[#{}] {}", self.ordinal, summarize::as_data(&self.words)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What versions before this one left on disk: a folder of `fixtures` for each engine holds two compactions
 //! of one session and their inputs. That of `engine-2` was made before the JSON of calls and results was
 //! hashed in a canonical form, `engine-3` before views put the dialogue first, `engine-4` before they told the state of
-//! the work.
+//! the work, `engine-5` before a fence said which of its lines are the user's.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ struct EarlierStore {
     second: &'static str,
 }
 
-const EARLIER: [EarlierStore; 3] = [
+const EARLIER: [EarlierStore; 4] = [
     EarlierStore {
         folder: "engine-2",
         engine: "compact 0.1.0+2",
@@ -37,6 +37,13 @@ const EARLIER: [EarlierStore; 3] = [
         session: "session-8e23fc4364dc78e73eab745f6e8df3ec",
         first: "0121ee0a13982dd3b2f7b270a216c0f9",
         second: "3a6d5e36e00727faab9797ce4023588c",
+    },
+    EarlierStore {
+        folder: "engine-5",
+        engine: "compact 0.1.0+5",
+        session: "session-8e23fc4364dc78e73eab745f6e8df3ec",
+        first: "fc1fa3135bbca5f534fd13fe81c6456c",
+        second: "02635e0eaa0ba5e39a61bbf397e7db39",
     },
 ];
 

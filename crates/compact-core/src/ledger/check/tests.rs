@@ -46,6 +46,21 @@ fn a_failure_is_closed_by_any_later_pass_of_the_same_check() {
             true,
         ),
         ("Bash: go test ./store", "Bash: go test ./...", true),
+        (
+            "set_advance: contract_id: NL-88213 amount: 80",
+            "set_advance: contract_id: NL-88213 amount: 84",
+            true,
+        ),
+        (
+            "set_advance: contract_id: NL-88213 amount: 80",
+            "set_advance: contract_id: NL-11111 amount: 84",
+            false,
+        ),
+        (
+            "create_credit_note: invoice: INV-11 amount: 314",
+            "set_advance: invoice: INV-11 amount: 84",
+            false,
+        ),
     ];
     for (failed, passed, closes) in rows {
         let facts = Facts {
