@@ -4,12 +4,15 @@
 //! kind. Its `Serialize` is the one mapping to the documented JSON. Time is an argument; where events
 //! go is the runtime's business.
 
+mod hook;
 mod kind;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -19,13 +22,15 @@ use crate::redact::{RedactionCounts, Redactor};
 use crate::token::Tokens;
 use crate::trigger::{CompactionCause, TriggerDecision};
 
+pub use hook::{HookReport, HookStep};
 pub use kind::{
     CallOutcome, CategoryTokens, EventKind, FailedModel, OverflowAnswer, RecallCounts, Substitute,
     UsageReport,
 };
+pub use run::{CheckpointSource, RunCounters, RunReport, RunStep, RunTotals};
 
 /// How much a reader should care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Ordinary.
@@ -34,6 +39,8 @@ pub enum Severity {
     Warning,
     /// Something needs a person.
     High,
+    /// Something is over: a session that cannot go on, a task that was given up.
+    Error,
 }
 
 /// One event.
@@ -75,7 +82,7 @@ pub struct EventScope {
 }
 
 /// Trigger and buffer: the two numbers of a policy that readers ask for first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyBrief {
     /// The trigger ratio.
     pub trigger_pct: f64,
@@ -97,7 +104,7 @@ pub struct ReceiptBrief {
 }
 
 /// A call, by the names that tracing has for it: 32 and 16 hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceContext {
     /// The trace: the caller's own, where it told it.
     pub trace_id: String,
@@ -108,26 +115,41 @@ pub struct TraceContext {
     pub parent_span_id: Option<String>,
 }
 
-/// The documented JSON of an event, in the order in which readers see it.
-#[derive(Serialize)]
+/// What every event says, whatever its kind.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventBase")]
 struct EventJson<'a> {
+    /// When, as ISO-8601 with Z.
     ts: &'a str,
+    /// The session.
     session_id: &'a str,
+    #[schemars(skip)]
     event: String,
+    /// How much a reader should care.
     severity: Severity,
     #[serde(flatten)]
     call: &'a Option<TraceContext>,
+    /// The model, when known.
     model: &'a Option<String>,
+    /// The estimate of the whole context.
     t_est: Tokens,
+    /// The window.
     max: Tokens,
+    /// Trigger and buffer.
     policy: PolicyBrief,
+    /// What stayed.
     kept: KeptCounts,
+    /// How many entries left.
     pruned_count: u64,
+    /// What the summary costs.
     summary_tokens: Tokens,
+    /// Why there is a compaction, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<CompactionCause>,
+    /// The receipt, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_id: &'a Option<String>,
+    #[schemars(skip)]
     #[serde(flatten)]
     fields: Map<String, Value>,
 }
@@ -156,6 +178,19 @@ impl Serialize for Event {
     }
 }
 
+/// The JSON of an event: what every event says, and what its kind does.
+impl JsonSchema for Event {
+    fn schema_name() -> Cow<'static, str> {
+        "Event".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let base = generator.subschema_for::<EventJson<'static>>();
+        let kind = generator.subschema_for::<EventKind>();
+        json_schema!({ "allOf": [base, kind] })
+    }
+}
+
 impl Event {
     /// Adds what a receipt counted.
     #[must_use]
@@ -175,8 +210,15 @@ impl Event {
     pub fn redact(&mut self, redactor: &Redactor) {
         let scope = &mut self.scope;
         let mut counts = RedactionCounts::new();
-        if let Cow::Owned(redacted) = redactor.redact_id(&scope.session_id, &mut counts) {
-            scope.session_id = redacted;
+        for name in self
+            .kind
+            .names_mut()
+            .into_iter()
+            .chain([&mut scope.session_id])
+        {
+            if let Cow::Owned(redacted) = redactor.redact_id(name, &mut counts) {
+                *name = redacted;
+            }
         }
         for text in scope.model.iter_mut().chain(self.kind.texts_mut()) {
             if let Cow::Owned(redacted) = redactor.redact(text, &mut counts) {

@@ -7,6 +7,7 @@ mod note;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::Chain;
@@ -34,7 +35,7 @@ pub enum OutcomeKind {
 }
 
 /// Counts of what stayed and what went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptCounts {
     /// Pinned entries, leading instructions included.
     pub pinned: u64,

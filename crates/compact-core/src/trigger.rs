@@ -40,7 +40,7 @@ impl Verdict {
 }
 
 /// Why there is to be a compaction: the few words that reports count by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionCause {
     /// The trigger's share of the window was reached.

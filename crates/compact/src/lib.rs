@@ -49,6 +49,7 @@ mod history;
 mod indexing;
 mod rebuild;
 mod redaction;
+mod reset_session;
 mod retention;
 
 mod session;
@@ -85,7 +86,9 @@ pub mod event {
     pub use crate::events::flush_exporters;
     pub use compact_adapters::exporter::*;
     pub use compact_core::event::*;
-    pub use compact_runtime::port::event::{EventSink, FanoutSink, RedactingSink, SilentSink};
+    pub use compact_runtime::port::event::{
+        EventSink, FanoutSink, RedactingSink, SilentSink, call_within,
+    };
     pub use compact_runtime::recall::event::*;
 }
 
@@ -164,6 +167,9 @@ pub mod replay {
 
 /// Hard resets: a history that goes on from its summary alone, and the files that this leaves.
 pub mod reset {
+    pub use crate::reset_session::{
+        ResetAnswer, ResetCommand, ResetOutcome, ResetSession, ResetStatus,
+    };
     pub use compact_adapters::transcript::TranscriptFiles;
     pub use compact_core::reset::DEAD;
     pub use compact_runtime::port::transcript::{Artifact, TranscriptStore};

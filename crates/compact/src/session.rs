@@ -442,7 +442,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Reads a report by the wire that the history came in; a plain list may be anyone's.
-fn read_usage(format: Option<Format>, value: &Value) -> Option<ReportedUsage> {
+pub(crate) fn read_usage(format: Option<Format>, value: &Value) -> Option<ReportedUsage> {
     let sources: &[UsageSource] = match format {
         Some(Format::Anthropic) => &[UsageSource::Anthropic],
         Some(Format::OpenAiResponses) => &[UsageSource::OpenAiResponses],

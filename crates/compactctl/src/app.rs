@@ -12,7 +12,6 @@ use compact::format::{ParsedTranscript, TranscriptScope};
 use compact::manager::{CompactionRequest, Manager};
 use compact::message::{Conversation, EntryHash};
 use compact::policy::{Policy, Profile};
-use compact::redact::RedactionRules;
 use compact::store::{StorePair, Stores};
 use compact::token::{self, Estimator, TokenAccount, TokenCache, Tokens, Window};
 use compact::{Compact, Error};
@@ -25,9 +24,6 @@ use crate::interrupt;
 use crate::output;
 use crate::report::text::printable;
 use crate::telemetry::{self, MinSeverity, StderrLog};
-
-/// The folder of transcripts there.
-const TRANSCRIPTS_FOLDER: &str = "sessions";
 
 /// Names the caller's span, as W3C's trace context has it.
 const TRACEPARENT: &str = "TRACEPARENT";
@@ -163,9 +159,7 @@ impl App {
             compact,
             files: loaded.files,
             asker: None,
-            caller: std::env::var(TRACEPARENT)
-                .ok()
-                .and_then(|value| TraceContext::parse(&value)),
+            caller: caller_span(),
         })
     }
 
@@ -234,12 +228,8 @@ impl App {
 
     /// Where a hard reset leaves its artifacts; `None` under other profiles.
     pub(crate) fn artifact_folder(&self) -> Option<PathBuf> {
-        let config = self.compact.config();
-        if config.profile != Profile::HardReset {
-            return None;
-        }
-        let configured = config.storage.transcripts.clone();
-        Some(configured.unwrap_or_else(|| self.data_directory().join(TRANSCRIPTS_FOLDER)))
+        let is_reset = self.compact.config().profile == Profile::HardReset;
+        is_reset.then(|| self.compact.transcript_folder()).flatten()
     }
 
     /// The model that the configuration names.
@@ -329,13 +319,21 @@ fn check_adapters(config: &Config) -> Result<(), Failure> {
     ))
 }
 
+/// The span that the program was called in, as its environment tells it.
+pub(crate) fn caller_span() -> Option<TraceContext> {
+    let value = std::env::var(TRACEPARENT).ok()?;
+    TraceContext::parse(&value)
+}
+
 /// What a hook goes by.
 #[derive(Debug)]
 pub(crate) struct HookConfig {
     /// The data directory.
     pub root: PathBuf,
-    /// What is redacted.
-    pub redaction: RedactionRules,
+    /// The settings, as far as they can be used.
+    pub config: Config,
+    /// What is said on stderr.
+    pub log: StderrLog,
     /// The files of settings that are in force.
     pub files: Vec<LoadedFile>,
     /// What was ignored.
@@ -360,7 +358,8 @@ pub(crate) fn load_hook_config(global: &GlobalArgs) -> Result<HookConfig, Failur
     }
     Ok(HookConfig {
         root: find_data_directory(&loaded.config)?,
-        redaction: loaded.config.redaction,
+        log: choose_log(&loaded, global),
+        config: loaded.config,
         files: loaded.files,
         warnings: loaded.warnings,
         fault: fault.map(|error| error.to_string()),

@@ -64,7 +64,7 @@ impl MinSeverity {
         let severity = match event.kind.severity() {
             Severity::Info => MinSeverity::Info,
             Severity::Warning => MinSeverity::Warning,
-            Severity::High => MinSeverity::High,
+            Severity::High | Severity::Error => MinSeverity::High,
         };
         severity >= self
     }

@@ -53,6 +53,8 @@ pub struct PendingCompaction {
     pub summaries: u64,
     /// The agent's own summary, once it handed it out.
     pub summary: Option<String>,
+    /// The context before, as the provider counted it.
+    pub tokens_before: Option<u64>,
     /// Whether a view of ours took the place of the summary, so that nothing is to be told.
     pub is_view: bool,
     /// An earlier compaction that nobody was told the losses of: an agent at work compacts more than once between

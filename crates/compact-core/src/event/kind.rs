@@ -1,16 +1,19 @@
 //! What happened: one variant for each kind of event, with the numbers of that kind.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Severity;
+use super::hook::HookReport;
+use super::run::RunReport;
 use crate::redact::RedactionBoundary;
 use crate::reset::ResetEvent;
 use crate::token::{TokenAccount, Tokens};
 use crate::trigger::Verdict;
 
 /// What happened. Texts are names and reasons, never a conversation's words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event")]
 pub enum EventKind {
     /// The context was counted.
@@ -199,10 +202,16 @@ pub enum EventKind {
     /// A reset began or ended. Seed 001 has a `type` for it, which is its name here too.
     #[serde(untagged)]
     Reset(ResetEvent),
+    /// Something happened in a run.
+    #[serde(untagged)]
+    Run(RunReport),
+    /// A hook did something.
+    #[serde(untagged)]
+    Hook(HookReport),
 }
 
 /// Tokens by category; memory, user input and tool results are parts of the history.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryTokens {
     /// Leading system and developer entries.
     pub system: Tokens,
@@ -221,7 +230,7 @@ pub struct CategoryTokens {
 }
 
 /// A model that failed, by its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedModel {
     /// One that writes summaries.
@@ -231,7 +240,7 @@ pub enum FailedModel {
 }
 
 /// Who takes the place of a model that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Substitute {
     /// The summary that needs no model.
@@ -247,7 +256,7 @@ pub enum Substitute {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     /// With a new view.
@@ -259,7 +268,7 @@ pub enum CallOutcome {
 }
 
 /// What is done about a prompt that a provider refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OverflowAnswer {
     /// A smaller view is made.
@@ -269,7 +278,7 @@ pub enum OverflowAnswer {
 }
 
 /// How much a recall found.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RecallCounts {
     /// What a search found.
@@ -289,7 +298,7 @@ pub enum RecallCounts {
 }
 
 /// What a provider reported: of the last request, and in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageReport {
     /// Fresh prompt tokens of the last request.
     pub turn_input: u64,
@@ -340,6 +349,13 @@ impl EventKind {
     /// How much a reader should care.
     pub fn severity(&self) -> Severity {
         match self {
+            // Over its limit and not compacted, a session is dead.
+            EventKind::Reset(ResetEvent::ContextCompactionFailed {
+                context_exceeded: true,
+                ..
+            }) => Severity::Error,
+            EventKind::Run(report) => report.severity(),
+            EventKind::Hook(report) => report.severity(),
             EventKind::RedactionDisabled { .. } | EventKind::FailedOpen { .. } => Severity::High,
             EventKind::Failed { .. }
             | EventKind::Fallback { .. }
@@ -357,6 +373,14 @@ impl EventKind {
         }
     }
 
+    /// Every name of a run or a session: whoever looks it up must find it.
+    pub(super) fn names_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            EventKind::Run(report) => report.names_mut(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Every text that is not an id of ours: what redaction looks at.
     pub(super) fn texts_mut(&mut self) -> Vec<&mut String> {
         match self {
@@ -369,6 +393,8 @@ impl EventKind {
             EventKind::Fallback { failed, reason, .. } => vec![failed.name_mut(), reason],
             EventKind::CallEnded { call, .. } => vec![call],
             EventKind::Reset(event) => event.texts_mut(),
+            EventKind::Run(report) => report.texts_mut(),
+            EventKind::Hook(report) => report.texts_mut(),
             EventKind::TokenEstimate { .. }
             | EventKind::PrunedMessages
             | EventKind::Started

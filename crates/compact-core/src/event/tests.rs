@@ -4,6 +4,7 @@ use super::*;
 use crate::redact::{RedactionBoundary, RedactionRules};
 use crate::reset::{ResetEvent, TriggerReason};
 use crate::trigger::Verdict;
+use crate::usage::Usage;
 
 /// The documented JSON of every kind of event, one a line, in the order of [`samples`].
 const GOLDEN: &str = include_str!("testdata/events.jsonl");
@@ -81,6 +82,8 @@ fn resets() -> Vec<ResetEvent> {
         },
         ResetEvent::ContextCompacted {
             tokens_before: 171_000,
+            tokens_after: 9_500,
+            max_tokens: 128_000,
             trigger_reason: TriggerReason::ProviderUsage,
             model: model(),
             transcript_path: Some("t".to_owned()),
@@ -240,7 +243,145 @@ fn samples() -> Vec<Event> {
         counted(EventKind::UsageReset),
     ];
     out.extend(resets().into_iter().map(reset));
+    out.extend(run_steps().into_iter().map(run));
+    out.extend(hook_steps().into_iter().map(hook));
     out
+}
+
+fn run(step: RunStep) -> Event {
+    let run_id = "r1".to_owned();
+    plain(EventKind::Run(RunReport { run_id, step }))
+}
+
+fn run_steps() -> Vec<RunStep> {
+    let used = Usage {
+        input_tokens: 10,
+        output_tokens: 5,
+        cache_read_tokens: 90,
+        cache_creation_tokens: 7,
+    };
+    let totals = || RunTotals {
+        continuation_count: 2,
+        seconds: 61.5,
+        counters: RunCounters {
+            sessions: 3,
+            turns: 4,
+            checkpoints_tagged: 2,
+            usage: used,
+            ..RunCounters::default()
+        },
+    };
+    vec![
+        RunStep::RunStarted {
+            agent: "claude".to_owned(),
+            continuation_count: 0,
+        },
+        RunStep::SessionStarted {
+            number: 1,
+            resumed: Some("s-0".to_owned()),
+            prompt_tokens: Tokens(120),
+        },
+        RunStep::SessionNamed,
+        RunStep::ContextUsage {
+            turn: used,
+            cumulative: used,
+            limit: Tokens(128_000),
+            pressure_ratio: 0.5,
+        },
+        RunStep::UsageMissing,
+        RunStep::ContextPressure {
+            input_tokens: 10,
+            output_tokens: 5,
+            cache_read_tokens: 90,
+            pressure_ratio: 0.95,
+        },
+        RunStep::PromptTooLong,
+        RunStep::CheckpointRequested,
+        RunStep::Checkpoint {
+            source: CheckpointSource::Built,
+            reason: Some("no answer within 120 s".to_owned()),
+            tokens_before: Tokens(121_000),
+            tokens_after: Tokens(1_900),
+            anchors: 40,
+            noted: 0,
+            shown: 38,
+        },
+        RunStep::ContextRestart {
+            continuation_count: 1,
+            pressure_ratio: Some(0.95),
+            tokens_before: Some(Tokens(121_000)),
+            tokens_after: Tokens(1_900),
+        },
+        RunStep::UsageReset {
+            continuation_count: 1,
+        },
+        RunStep::RunFinished(totals()),
+        RunStep::RunStopped(totals()),
+        RunStep::RunFailed {
+            error: "the agent failed: quota".to_owned(),
+            totals: totals(),
+        },
+    ]
+}
+
+fn hook(step: HookStep) -> Event {
+    plain(EventKind::Hook(HookReport {
+        agent: "claude-code".to_owned(),
+        moment: "PreCompact".to_owned(),
+        step,
+    }))
+}
+
+fn hook_steps() -> Vec<HookStep> {
+    vec![
+        HookStep::HookArchived {
+            trigger: "auto".to_owned(),
+            path: "archives/s.jsonl".to_owned(),
+            bytes: 2_048,
+            tokens_before: Some(Tokens(150_000)),
+        },
+        HookStep::HookCompacted {
+            tokens_before: None,
+            tokens_after: Tokens(9_000),
+            anchors: 40,
+            shown: 31,
+            repeated_chars: 3_900,
+        },
+        HookStep::HookFailed {
+            error: "no space left on device".to_owned(),
+            unarchived: true,
+        },
+    ]
+}
+
+#[test]
+fn what_is_over_is_an_error_and_what_goes_on_is_not() {
+    let severities = |events: Vec<Event>| {
+        let named = events
+            .into_iter()
+            .map(|event| (event.kind.name(), event.kind.severity()));
+        let grave = named.filter(|(_, severity)| *severity >= Severity::High);
+        grave.collect::<Vec<_>>()
+    };
+    let error = |name: &str| (name.to_owned(), Severity::Error);
+    assert_eq!(
+        severities(resets().into_iter().map(reset).collect()),
+        [error("context_compaction_failed")]
+    );
+    assert_eq!(
+        severities(run_steps().into_iter().map(run).collect()),
+        [error("run_failed")]
+    );
+    let hooks = severities(hook_steps().into_iter().map(hook).collect());
+    assert_eq!(hooks, [("hook_failed".to_owned(), Severity::High)]);
+    let mut failed = resets().remove(2);
+    if let ResetEvent::ContextCompactionFailed {
+        context_exceeded, ..
+    } = &mut failed
+    {
+        *context_exceeded = false;
+    }
+    assert_eq!(reset(failed).kind.severity(), Severity::Warning);
 }
 
 #[test]
@@ -274,7 +415,7 @@ fn names() -> Vec<String> {
 #[test]
 fn every_event_has_a_sample_and_a_name() {
     // The match of `texts_mut` lists every kind; one more there is one more sample here.
-    assert_eq!(names().len(), 30);
+    assert_eq!(names().len(), 47);
     let golden = GOLDEN.lines().map(|line| {
         let json: Value = serde_json::from_str(line).unwrap();
         json["event"].as_str().unwrap().to_owned()
@@ -313,7 +454,8 @@ const OURS: [&str; 11] = [
 ];
 
 /// Words of our own choice, of which there are a few.
-const CHOICES: [&str; 5] = [
+const CHOICES: [&str; 6] = [
+    "source",
     "outcome",
     "fallback",
     "boundary",

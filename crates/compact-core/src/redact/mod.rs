@@ -53,7 +53,9 @@ pub const SEED_PATTERNS: [&str; 2] = [
 ];
 
 /// A line that text crosses, each with its own needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RedactionBoundary {
     /// The archive on disk or in an object store.

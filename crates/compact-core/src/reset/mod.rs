@@ -9,6 +9,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::transcript::{TranscriptEventKind, events_of, render_sections};
@@ -20,7 +21,7 @@ pub const DEAD: &str = "Context limit exceeded and compaction failed. Please sta
 
 /// What a host is told about the resets of its session. The fields are those of the founding document,
 /// and where its text names more than its schemas have, they are here too.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResetEvent {
     /// A compaction begins: input is closed until one of the other two follows.
@@ -38,6 +39,10 @@ pub enum ResetEvent {
     ContextCompacted {
         /// Tokens before.
         tokens_before: u64,
+        /// Tokens of the context that the session goes on with, by estimate.
+        tokens_after: u64,
+        /// What the model takes.
+        max_tokens: u64,
         /// How the tokens were counted.
         trigger_reason: TriggerReason,
         /// The model whose limit counts.

@@ -1,5 +1,6 @@
 //! What a session remembers of its compactions, and when it may try again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::token::Tokens;
@@ -8,7 +9,7 @@ use crate::token::Tokens;
 const REARM_GROWTH: f64 = 1.05;
 
 /// What the tokens of a trigger rest on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerReason {
     /// The provider's count of the last request, and the growth since by estimate.

@@ -97,6 +97,8 @@ fn the_providers_count_rules_and_growth_is_estimated() {
 fn events_have_the_fields_of_the_seed() {
     let compacted = ResetEvent::ContextCompacted {
         tokens_before: 171_000,
+        tokens_after: 9_500,
+        max_tokens: 128_000,
         trigger_reason: TriggerReason::ProviderUsage,
         model: "gpt-4o".to_owned(),
         transcript_path: Some("t".to_owned()),
@@ -107,6 +109,8 @@ fn events_have_the_fields_of_the_seed() {
     let value = json!({
         "type": "context_compacted",
         "tokens_before": 171_000,
+        "tokens_after": 9_500,
+        "max_tokens": 128_000,
         "trigger_reason": "provider_usage",
         "model": "gpt-4o",
         "transcript_path": "t",

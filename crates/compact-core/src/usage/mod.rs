@@ -19,7 +19,7 @@ use crate::token::Tokens;
 pub use context::{ContextPressure, ContextUsage};
 
 /// One report of a provider, normalised: no token is counted under two names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
     /// Prompt tokens that were neither read from a cache nor written to one.

@@ -39,6 +39,9 @@ pub struct HookMemory {
     pub summaries: u64,
     /// What was said.
     pub ledger: Ledger,
+    /// The context at the last request, as the provider counted it; unknown where the transcript does not tell.
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
 }
 
 impl HookMemory {
@@ -79,6 +82,9 @@ impl HookMemory {
         if self.ledger.next > 0 && answers_earlier(entries) {
             return Ok(false);
         }
+        let counted = entries.iter().rev().find_map(|entry| entry.meta.usage);
+        let counted = counted.map(|usage| usage.prompt_tokens().0 + usage.output_tokens);
+        self.context_tokens = counted.or(self.context_tokens);
         let later = Ledger::from_redacted(entries, self.ledger.next, redactor);
         self.ledger.merge(later);
         self.summaries += entries

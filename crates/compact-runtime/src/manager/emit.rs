@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use compact_core::event::{
-    CallOutcome, CategoryTokens, Event, EventKind, EventScope, ReceiptBrief, TraceContext,
+    CallOutcome, CategoryTokens, Event, EventKind, EventScope, ReceiptBrief,
 };
 use compact_core::receipt::Receipt;
 use compact_core::redact::RedactionBoundary;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{Manager, Preflight, SessionState};
 use crate::error::Error;
+use crate::port::event::call_within;
 
 /// A call that began.
 pub(crate) struct CallStart {
@@ -30,19 +31,6 @@ impl CallStart {
     /// A call that began at `at`.
     pub(super) fn since(name: &'static str, at: Instant) -> CallStart {
         CallStart { name, at }
-    }
-}
-
-/// A call within `parent`'s trace, or in one of its own.
-pub(crate) fn call_within(parent: Option<&TraceContext>) -> TraceContext {
-    let random = || fastrand::u64(1..);
-    TraceContext {
-        trace_id: parent.map_or_else(
-            || format!("{:016x}{:016x}", random(), random()),
-            |p| p.trace_id.clone(),
-        ),
-        span_id: format!("{:016x}", random()),
-        parent_span_id: parent.map(|p| p.span_id.clone()),
     }
 }
 

@@ -38,10 +38,11 @@ use super::model_summary::{AdviceVerdict, ModelAdvice};
 use super::session_state::SessionSnapshot;
 use super::{
     ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, STORE_FAILED, digest,
-    emit, turn_name,
+    turn_name,
 };
 use crate::error::Error;
 use crate::port::catalog::{Attempt, CatalogError, CompactionRecord, Lease};
+use crate::port::event::call_within;
 
 /// A compaction on its way; what it has found so far is in [`MeasuredRequest`].
 pub struct CompactionJob<'a> {
@@ -169,7 +170,7 @@ impl Manager {
         CountedHistory {
             source_chain: Chain::from_history(entries.zip(&line.hashes)),
             decision: trigger::decide(tokens, self.window, &self.policy),
-            call: Some(emit::call_within(request.parent)),
+            call: Some(call_within(request.parent)),
             account,
             ledger,
             line,

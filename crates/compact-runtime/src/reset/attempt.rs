@@ -1,6 +1,7 @@
 //! One attempt, in the order that hosts rely on: close the input, keep what the summarizer is given,
 //! compact, keep the summary, replace the history, say so, open the input.
 
+use compact_core::event::CallOutcome;
 use compact_core::reset::ResetEvent;
 use compact_core::token::Tokens;
 use compact_core::trigger::Verdict;
@@ -11,8 +12,10 @@ use super::{
     summary_text,
 };
 use crate::error::Error;
+use crate::manager::emit::CallStart;
 use crate::manager::session_state::{ENTRIES_FORMAT, serialize_entries};
 use crate::manager::{CommittedCompaction, CompactionRequest, RequestOutcome};
+use crate::port::event::call_within;
 use crate::port::transcript::Artifact;
 
 /// Closes the input as long as it lives, and leaves it as it should be then.
@@ -39,28 +42,46 @@ impl Drop for ClosedInput {
 }
 
 impl HardReset {
+    /// Makes an attempt as a call of its own: everything that is told of it carries the same span.
     pub(super) async fn attempt(
         &mut self,
         pressure: MeasuredPressure,
     ) -> Result<ResetCheck, Error> {
+        let began = CallStart::now("hard_reset");
+        self.call = Some(call_within(self.parent.as_ref()));
+        let result = self.attempt_reset(&pressure).await;
+        let outcome = match &result {
+            Ok(ResetCheck::Compacted(_)) => CallOutcome::Compacted,
+            Ok(ResetCheck::Unchanged) => CallOutcome::Unchanged,
+            Ok(ResetCheck::Failed(_)) | Err(_) => CallOutcome::Failed,
+        };
+        let scope = self.event_scope(&pressure);
+        self.manager.emit_call_ended(&scope, &began, outcome);
+        self.call = None;
+        result
+    }
+
+    async fn attempt_reset(&mut self, pressure: &MeasuredPressure) -> Result<ResetCheck, Error> {
         let mut closed = ClosedInput::new(&self.input);
         self.state.attempt(pressure.decision.tokens);
-        self.emit_reset_event(&pressure, self.started(&pressure));
+        self.emit_reset_event(pressure, self.started(pressure));
         let at = self.manager.clock.now();
-        let sections = self.summarizer_sections(&pressure).await;
+        let sections = self.summarizer_sections(pressure).await;
         let input = self
-            .keep_artifact(&pressure, Artifact::SummarizerInput, at, &sections.concat())
+            .keep_artifact(pressure, Artifact::SummarizerInput, at, &sections.concat())
             .await;
         match self.compact_history(&sections).await {
             Ok(commit) => {
                 let text = summary_text(&commit.compaction.view);
                 let summary = self
-                    .keep_artifact(&pressure, Artifact::Summary, at, &text)
+                    .keep_artifact(pressure, Artifact::Summary, at, &text)
                     .await;
                 self.replace_history(&commit);
+                let tokens_after = self.account().total();
                 closed.after = InputState::Open;
                 Ok(self.succeed(
-                    &pressure,
+                    pressure,
+                    tokens_after,
                     FinishedReset {
                         receipt: commit.receipt,
                         summarizer_input: input,
@@ -69,7 +90,7 @@ impl HardReset {
                 ))
             }
             Err(error) => {
-                let failed = self.fail(&pressure, error, input);
+                let failed = self.fail(pressure, error, input);
                 closed.after = if failed.is_err() {
                     InputState::Dead
                 } else {
@@ -99,7 +120,8 @@ impl HardReset {
                 .with_session(self.session_id.as_str())
                 .with_budget(budget)
                 .with_summary_limit(Tokens(self.manager.window.0 / 16))
-                .with_host_rendering(sections);
+                .with_host_rendering(sections)
+                .within_span(self.call.as_ref());
         match self.manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(*commit),
             RequestOutcome::Unchanged { tokens, .. } => Err(Error::NothingToCompact { tokens }),
@@ -113,9 +135,16 @@ impl HardReset {
         self.state.succeed();
     }
 
-    fn succeed(&self, pressure: &MeasuredPressure, reset: FinishedReset) -> ResetCheck {
+    fn succeed(
+        &self,
+        pressure: &MeasuredPressure,
+        tokens_after: Tokens,
+        reset: FinishedReset,
+    ) -> ResetCheck {
         let event = ResetEvent::ContextCompacted {
             tokens_before: pressure.decision.tokens.0,
+            tokens_after: tokens_after.0,
+            max_tokens: self.manager.window.0,
             trigger_reason: pressure.reason,
             model: self.model(),
             transcript_path: self.transcript_path(),

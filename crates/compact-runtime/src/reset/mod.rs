@@ -14,6 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use compact_core::event::TraceContext;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::outline::{Outline, UnitHealth};
@@ -23,18 +24,21 @@ use compact_core::trigger::{self, TriggerDecision, Verdict};
 use compact_core::usage::Usage;
 use compact_core::window::Window;
 use compact_core::wire::WireRules;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::manager::Manager;
 use crate::port::catalog::StoredReceipt;
+use crate::port::event::call_within;
 use crate::port::transcript::TranscriptStore;
 
 pub use input::{summarizer_input, summary_text};
 
 /// Whether a session takes input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InputState {
     /// It does.
     #[default]
@@ -77,6 +81,9 @@ pub struct HardReset {
     cache: TokenCache,
     state: CompactionState,
     input: watch::Sender<InputState>,
+    /// The caller's span, and that of the attempt that is being made.
+    parent: Option<TraceContext>,
+    call: Option<TraceContext>,
 }
 
 /// The size of the context with what it rests on.
@@ -105,7 +112,19 @@ impl HardReset {
             cache: TokenCache::default(),
             state: CompactionState::default(),
             input: watch::Sender::new(InputState::Open),
+            parent: None,
+            call: None,
         }
+    }
+
+    /// Returns the session's name.
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// Makes the attempts that follow part of the caller's trace; [`TraceContext::parse`] reads its header.
+    pub fn trace_within(&mut self, parent: Option<TraceContext>) {
+        self.parent = parent;
     }
 
     /// What to send: instructions, the continuation when there was a reset, and what was said since.
@@ -116,6 +135,12 @@ impl HardReset {
     /// The session's compactions so far.
     pub fn state(&self) -> &CompactionState {
         &self.state
+    }
+
+    /// What the next request would cost, and what the model takes.
+    pub fn context_size(&mut self) -> (Tokens, Tokens) {
+        let pressure = self.measure_pressure();
+        (pressure.decision.tokens, self.manager.window)
     }
 
     /// Whether input is taken, and every change of it.
@@ -214,7 +239,10 @@ impl HardReset {
         }
         // This turn's attempt has failed. Whether the session can go on is another question.
         match decision.verdict {
-            Verdict::Exceeded => self.fail(&pressure, Error::SessionDead, None),
+            Verdict::Exceeded => {
+                self.call = Some(call_within(self.parent.as_ref()));
+                self.fail(&pressure, Error::SessionDead, None)
+            }
             _ => Ok(ResetCheck::Unchanged),
         }
     }

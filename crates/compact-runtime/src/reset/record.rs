@@ -50,14 +50,13 @@ impl HardReset {
         self.manager.emit(&scope, EventKind::Reset(event));
     }
 
-    fn event_scope(&self, pressure: &MeasuredPressure) -> EventScope {
+    pub(super) fn event_scope(&self, pressure: &MeasuredPressure) -> EventScope {
         let model = self.conversation.model.as_deref();
-        EventScope::new(
-            &self.session_id,
-            model,
-            &pressure.decision,
-            &self.manager.policy,
-        )
+        let policy = &self.manager.policy;
+        EventScope {
+            call: self.call.clone(),
+            ..EventScope::new(&self.session_id, model, &pressure.decision, policy)
+        }
     }
 
     /// The model whose limit counts.

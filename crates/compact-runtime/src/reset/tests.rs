@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use compact_core::event::{Event, EventKind};
+use compact_core::event::{Event, EventKind, TraceContext};
 use compact_core::message::{Block, EntryId, EntryKind, EntryMeta, Role};
 use compact_core::policy::Policy;
 use compact_core::profile::Profile;
@@ -288,6 +288,53 @@ async fn the_steps_of_a_reset() {
         json!("context_compacted"),
     ];
     assert_eq!(names.get(names.len() - 3..), Some(end.as_slice()));
+}
+
+#[tokio::test]
+async fn a_reset_is_one_span_with_tokens_before_and_after() {
+    let mut scene = Scene::new();
+    let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    scene.session.trace_within(TraceContext::parse(caller));
+    unchanged(scene.ask("Port the parser.").await);
+    scene.grow(6_500);
+    compacted(scene.ask("Now the lexer.").await);
+    let done = scene.heard.last("context_compacted").unwrap();
+    let after = scene.session.account().total().0;
+    assert_eq!(done["tokens_after"], after);
+    assert!(
+        after * 4 < done["tokens_before"].as_u64().unwrap(),
+        "{done}"
+    );
+    assert_eq!(done["max_tokens"], WINDOW);
+    assert_eq!(done["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(done["parent_span_id"], "b7ad6b7169203331");
+    let began = scene.heard.last("context_compaction_started").unwrap();
+    assert_eq!(began["span_id"], done["span_id"]);
+    // The compaction itself is a span within the reset's.
+    let inner = scene.heard.last("compact.completed").unwrap();
+    assert_eq!(inner["parent_span_id"], done["span_id"]);
+    let ended = scene.heard.last("compact.call_ended").unwrap();
+    assert_eq!(
+        (&ended["call"], &ended["outcome"], &ended["span_id"]),
+        (&json!("hard_reset"), &json!("compacted"), &done["span_id"])
+    );
+}
+
+#[tokio::test]
+async fn a_dead_session_is_an_error_with_its_reason_and_another_attempt_a_warning() {
+    let mut scene = Scene::new();
+    unchanged(scene.ask("go").await);
+    scene.grow(6_500);
+    scene.fail(true);
+    assert!(matches!(scene.ask("next").await, Ok(ResetCheck::Failed(_))));
+    let failed = scene.heard.last("context_compaction_failed").unwrap();
+    assert_eq!(failed["severity"], "warning");
+    scene.grow(8_200);
+    assert!(scene.ask("more").await.is_err());
+    let dead = scene.heard.last("context_compaction_failed").unwrap();
+    assert_eq!(dead["severity"], "error");
+    assert!(!dead["error"].as_str().unwrap().is_empty());
+    assert_eq!(dead["trace_id"].as_str().unwrap().len(), 32);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Asking a full session for its checkpoint, and what the next session is told with or without one.
 
+use compact_core::event::{CheckpointSource, RunStep};
 use compact_core::restart::{
     CheckpointNotes, CheckpointWrapping, ExtractedCheckpoint, checkpoint_request,
     continuation_prompt, extract_checkpoint,
@@ -7,7 +8,6 @@ use compact_core::restart::{
 use compact_core::token::Tokens;
 use compact_formats::stream::TurnEnd;
 
-use super::event::{CheckpointSource, RunEvent};
 use super::session::RunSession;
 use super::{RunError, Runner};
 
@@ -57,9 +57,7 @@ impl Runner<'_> {
         session: &mut RunSession,
     ) -> Result<CheckpointAnswer, RunError> {
         let time = self.checkpoint_time()?;
-        let session_id = session.id();
-        self.record
-            .append_event(&RunEvent::CheckpointRequested { session_id });
+        self.report_step(RunStep::CheckpointRequested);
         let asked = tokio::time::timeout(time, self.read_checkpoint(session)).await;
         match asked {
             Ok(Err(RunError::Agent(error))) => {
@@ -112,12 +110,12 @@ impl Runner<'_> {
         }
         .write_checkpoint();
         let prompt = continuation_prompt(&checkpoint.text);
-        let reason = asked.reason.as_deref();
         self.state.counters.count_checkpoint(asked.source());
-        self.record.append_event(&RunEvent::Checkpoint {
+        self.report_step(RunStep::Checkpoint {
             source: asked.source(),
-            reason: reason.map(|reason| self.terms.redact_text(reason).into_owned()),
-            prompt_tokens: self.count_tokens(&prompt),
+            reason: asked.reason.clone(),
+            tokens_before: self.gauge.tokens(self.terms.estimator),
+            tokens_after: self.count_tokens(&prompt),
             anchors: checkpoint.anchors,
             noted: checkpoint.noted,
             shown: checkpoint.shown,

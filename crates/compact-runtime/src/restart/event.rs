@@ -1,55 +1,18 @@
-//! What is told of a run while it goes on.
+//! What is told of a run while it goes on: its events, and beside them what the agent says and does.
 
-use std::fmt;
-
-use compact_core::usage::{ContextPressure, Usage};
+use compact_core::event::{
+    CheckpointSource, Event, EventKind, EventScope, PolicyBrief, RunReport, RunStep,
+};
+use compact_core::token::Tokens;
+use compact_core::usage::Usage;
 use serde::Serialize;
 
-use super::state::RunCounters;
+use super::Runner;
 
-/// Where a checkpoint came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckpointSource {
-    /// The agent wrote it, in tags.
-    Tagged,
-    /// The agent answered without tags: its whole answer.
-    Raw,
-    /// The agent gave none: it was drawn from the ledger.
-    Built,
-}
-
-/// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What an agent says and does: its conversation, which is shown and kept with the run, and never exported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum RunEvent {
-    /// A run began, or goes on.
-    RunStarted {
-        /// The run.
-        run_id: String,
-        /// Its agent.
-        agent: String,
-        /// Restarts so far.
-        continuation_count: u32,
-    },
-    /// A session is opened.
-    SessionStarted {
-        /// Which, from 1.
-        number: u32,
-        /// The session that it takes up again, where it is not a fresh one.
-        resumed: Option<String>,
-        /// What its first prompt costs.
-        prompt_tokens: u64,
-    },
-    /// More is known about the session.
-    SessionNamed {
-        /// The agent's name for it.
-        session_id: String,
-        /// The model.
-        model: Option<String>,
-        /// What the model takes.
-        window: u64,
-    },
+pub enum AgentWords {
     /// The agent said something.
     Message {
         /// Its words.
@@ -62,103 +25,108 @@ pub enum RunEvent {
         /// What with, shortened.
         arguments: String,
     },
-    /// A request was counted.
-    ContextUsage {
-        /// This report.
-        turn: Usage,
-        /// The context so far.
-        cumulative: Usage,
-        /// The window.
-        limit: u64,
-        /// How full that makes it.
-        pressure_ratio: f64,
-    },
-    /// The agent reports no usage.
-    UsageMissing {
-        /// The session.
-        session_id: String,
-    },
-    /// The context is full.
-    ContextPressure {
-        /// The session.
-        session_id: String,
-        /// Fresh prompt tokens of the context.
-        input_tokens: u64,
-        /// Answered tokens.
-        output_tokens: u64,
-        /// Tokens read from a cache.
-        cache_read_tokens: u64,
-        /// How full it is.
-        pressure_ratio: f64,
-    },
-    /// The provider refused a prompt because of its size.
-    PromptTooLong {
-        /// The session.
-        session_id: String,
-    },
-    /// The session is asked for its checkpoint.
-    CheckpointRequested {
-        /// The session.
-        session_id: String,
-    },
-    /// There is a checkpoint.
-    Checkpoint {
-        /// Where it came from.
-        source: CheckpointSource,
-        /// Why not from the agent.
-        reason: Option<String>,
-        /// What the continuation costs.
-        prompt_tokens: u64,
-        /// What was worth keeping.
-        anchors: usize,
-        /// Of those, what the agent's own words show.
-        noted: usize,
-        /// Of those, what the continuation shows.
-        shown: usize,
-    },
-    /// A fresh session goes on.
-    ContextRestart {
-        /// The run.
-        run_id: String,
-        /// Which restart, from 1.
-        continuation_count: u32,
-        /// How full the last session was; unknown when the provider refused it.
-        pressure_ratio: Option<f64>,
-    },
-    /// Usage is counted from zero.
-    UsageReset {
-        /// Which restart.
-        continuation_count: u32,
-    },
     /// The agent printed something that is not of its stream.
     Noise {
         /// Its beginning.
         line: String,
     },
-    /// The task is finished.
-    RunFinished {
+}
+
+/// One line of a run's story: an event, or words with when and in which session they were said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum StoryLine {
+    /// Something happened.
+    Event(Box<Event>),
+    /// Somebody said or did something.
+    Words {
+        /// When, as ISO-8601 with Z.
+        ts: String,
+        /// The session.
+        session_id: String,
         /// The run.
         run_id: String,
-        /// Restarts.
-        continuation_count: u32,
-        /// How long all sessions took.
-        seconds: f64,
-        /// What was counted.
-        counters: RunCounters,
-        /// The agent's last words.
-        text: String,
+        /// What was said or done.
+        #[serde(flatten)]
+        words: AgentWords,
     },
 }
 
-impl RunEvent {
-    pub(super) fn from_pressure(pressure: &ContextPressure) -> RunEvent {
-        RunEvent::ContextPressure {
-            session_id: pressure.session_id.clone(),
-            input_tokens: pressure.input_tokens,
-            output_tokens: pressure.output_tokens,
-            cache_read_tokens: pressure.cache_read_tokens,
-            pressure_ratio: pressure.pressure_ratio,
+impl StoryLine {
+    /// Returns the line as a person reads it; nothing for an event that is not of runs.
+    pub fn describe(&self) -> Option<String> {
+        match self {
+            StoryLine::Event(event) => match &event.kind {
+                EventKind::Run(report) => Some(describe_step(event, report)),
+                _ => None,
+            },
+            StoryLine::Words { words, .. } => Some(match words {
+                AgentWords::Message { text } => text.clone(),
+                AgentWords::ToolCalled { name, arguments } => format!("{name} {arguments}"),
+                AgentWords::Noise { line } => format!("Not of the stream: {line}"),
+            }),
         }
+    }
+
+    /// Returns what happened in the run, where this is an event of it.
+    pub fn step(&self) -> Option<&RunStep> {
+        match self {
+            StoryLine::Event(event) => match &event.kind {
+                EventKind::Run(report) => Some(&report.step),
+                _ => None,
+            },
+            StoryLine::Words { .. } => None,
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// Tells that something happened in the session that is at work.
+    pub(super) fn report_step(&mut self, step: RunStep) {
+        let run_id = self.state.run_id.clone();
+        self.report_event(EventKind::Run(RunReport { run_id, step }));
+    }
+
+    /// Tells an event of any kind.
+    pub(super) fn report_event(&mut self, kind: EventKind) {
+        let mut event = self
+            .event_scope()
+            .event(kind, &self.terms.clock.timestamp());
+        event.redact(self.terms.redactor);
+        self.record.append_story(&StoryLine::Event(Box::new(event)));
+    }
+
+    /// Tells what the agent said or did; its texts are redacted already.
+    pub(super) fn report_words(&mut self, words: AgentWords) {
+        self.record.append_story(&StoryLine::Words {
+            ts: self.terms.clock.timestamp(),
+            session_id: self.session_name(),
+            run_id: self.state.run_id.clone(),
+            words,
+        });
+    }
+
+    fn event_scope(&self) -> EventScope {
+        let about = &self.about;
+        let model = about.model.as_deref().or(self.terms.model);
+        EventScope {
+            session_id: self.session_name(),
+            call: Some(self.call.clone()),
+            model: model.map(str::to_owned),
+            tokens: self.gauge.tokens(self.terms.estimator),
+            window: self.terms.window(about),
+            policy: PolicyBrief {
+                trigger_pct: self.terms.policy.trigger_pct,
+                buffer: self.terms.policy.hard_cap_buffer,
+            },
+            cause: None,
+        }
+    }
+
+    /// The agent's name of the session, or the run's until there is one.
+    fn session_name(&self) -> String {
+        let named = self.about.id.clone();
+        named.unwrap_or_else(|| self.state.run_id.clone())
     }
 }
 
@@ -169,119 +137,84 @@ fn counted(usage: &Usage) -> String {
     )
 }
 
-/// One line for a log.
-impl fmt::Display for RunEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunEvent::RunStarted { run_id, agent, .. } => write!(f, "Run {run_id} with {agent}"),
-            RunEvent::SessionStarted {
-                number, resumed, ..
-            } => match resumed {
-                Some(id) => write!(f, "Session {number} goes on as {id}"),
-                None => write!(f, "Session {number} begins"),
-            },
-            RunEvent::SessionNamed {
-                session_id,
-                model,
-                window,
-            } => {
-                let model = model.as_deref().unwrap_or("unknown model");
-                write!(f, "Session {session_id}: {model}, window {window}")
-            }
-            RunEvent::Message { text } => f.write_str(text),
-            RunEvent::ToolCalled { name, arguments } => write!(f, "{name} {arguments}"),
-            RunEvent::ContextUsage {
-                turn,
-                cumulative,
-                limit,
-                pressure_ratio,
-            } => write_usage(f, [turn, cumulative], *limit, *pressure_ratio),
-            RunEvent::UsageMissing { session_id } => write!(
-                f,
-                "Session {session_id}: the agent did not provide token usage, context tracking disabled"
-            ),
-            RunEvent::ContextPressure { pressure_ratio, .. } => {
-                write!(f, "Context pressure: {:.1}%", pressure_ratio * 100.0)
-            }
-            RunEvent::PromptTooLong { session_id: id } => {
-                write!(
-                    f,
-                    "Session {id}: the provider refused the prompt as too long"
-                )
-            }
-            RunEvent::CheckpointRequested { session_id: id } => {
-                write!(f, "Session {id}: asked for a checkpoint")
-            }
-            RunEvent::Checkpoint {
-                source,
-                reason,
-                anchors,
-                noted,
-                shown,
-                ..
-            } => write_checkpoint(f, *source, reason.as_deref(), (*anchors, *noted, *shown)),
-            RunEvent::ContextRestart {
-                run_id,
-                continuation_count,
-                pressure_ratio,
-            } => write_restart(f, run_id, *continuation_count, *pressure_ratio),
-            RunEvent::UsageReset {
-                continuation_count: nth,
-            } => {
-                write!(
-                    f,
-                    "Resetting context usage for restart (continuation #{nth})"
-                )
-            }
-            RunEvent::Noise { line } => write!(f, "Not of the stream: {line}"),
-            RunEvent::RunFinished {
-                run_id,
-                continuation_count,
-                seconds,
-                ..
-            } => {
-                write!(
-                    f,
-                    "Run {run_id} finished after {continuation_count} restarts and {seconds:.1} s"
-                )
-            }
+/// Returns one line for a log.
+fn describe_step(event: &Event, report: &RunReport) -> String {
+    let (run, id) = (&report.run_id, &event.scope.session_id);
+    match &report.step {
+        RunStep::RunStarted { agent, .. } => format!("Run {run} with {agent}"),
+        RunStep::SessionStarted {
+            number, resumed, ..
+        } => match resumed {
+            Some(id) => format!("Session {number} goes on as {id}"),
+            None => format!("Session {number} begins"),
+        },
+        RunStep::SessionNamed => {
+            let model = event.scope.model.as_deref().unwrap_or("unknown model");
+            format!("Session {id}: {model}, window {}", event.scope.window.0)
         }
+        RunStep::ContextUsage {
+            turn,
+            cumulative,
+            limit,
+            pressure_ratio,
+        } => describe_usage([turn, cumulative], *limit, *pressure_ratio),
+        RunStep::UsageMissing => format!(
+            "Session {id}: the agent did not provide token usage, context tracking disabled"
+        ),
+        RunStep::ContextPressure { pressure_ratio, .. } => {
+            format!("Context pressure: {:.1}%", pressure_ratio * 100.0)
+        }
+        RunStep::PromptTooLong => {
+            format!("Session {id}: the provider refused the prompt as too long")
+        }
+        RunStep::CheckpointRequested => format!("Session {id}: asked for a checkpoint"),
+        RunStep::Checkpoint {
+            source,
+            reason,
+            anchors,
+            noted,
+            shown,
+            ..
+        } => describe_checkpoint(*source, reason.as_deref(), (*anchors, *noted, *shown)),
+        RunStep::ContextRestart {
+            continuation_count,
+            pressure_ratio,
+            ..
+        } => describe_restart(run, *continuation_count, *pressure_ratio),
+        RunStep::UsageReset { continuation_count } => {
+            format!("Resetting context usage for restart (continuation #{continuation_count})")
+        }
+        RunStep::RunFinished(totals) => format!(
+            "Run {run} finished after {} restarts and {:.1} s",
+            totals.continuation_count, totals.seconds
+        ),
+        RunStep::RunStopped(_) => format!("Run {run} was stopped"),
+        RunStep::RunFailed { error, .. } => format!("Run {run} failed: {error}"),
     }
 }
 
-fn write_usage(
-    f: &mut fmt::Formatter<'_>,
-    [turn, cumulative]: [&Usage; 2],
-    limit: u64,
-    ratio: f64,
-) -> fmt::Result {
-    write!(
-        f,
-        "Context usage: turn=({}) cumulative=({}) limit={limit} pressure={:.1}%",
+fn describe_usage([turn, cumulative]: [&Usage; 2], limit: Tokens, ratio: f64) -> String {
+    format!(
+        "Context usage: turn=({}) cumulative=({}) limit={} pressure={:.1}%",
         counted(turn),
         counted(cumulative),
+        limit.0,
         ratio * 100.0
     )
 }
 
-fn write_restart(
-    f: &mut fmt::Formatter<'_>,
-    run: &str,
-    nth: u32,
-    ratio: Option<f64>,
-) -> fmt::Result {
+fn describe_restart(run: &str, nth: u32, ratio: Option<f64>) -> String {
     let why = ratio.map_or("after a refused prompt".to_owned(), |ratio| {
         format!("at {:.1}%", ratio * 100.0)
     });
-    write!(f, "Session {run}: context restart #{nth} {why}")
+    format!("Session {run}: context restart #{nth} {why}")
 }
 
-fn write_checkpoint(
-    f: &mut fmt::Formatter<'_>,
+fn describe_checkpoint(
     source: CheckpointSource,
     reason: Option<&str>,
     (anchors, noted, shown): (usize, usize, usize),
-) -> fmt::Result {
+) -> String {
     let source = match source {
         CheckpointSource::Tagged => "written by the agent",
         CheckpointSource::Raw => "the agent's answer as it is",
@@ -290,8 +223,7 @@ fn write_checkpoint(
     let reason = reason
         .map(|reason| format!(" ({reason})"))
         .unwrap_or_default();
-    write!(
-        f,
+    format!(
         "Checkpoint {source}{reason}: {noted} of {anchors} anchors noted, {shown} told to the next session"
     )
 }

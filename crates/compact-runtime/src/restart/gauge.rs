@@ -3,11 +3,15 @@
 //! Two readings, and the larger counts. One is the profile's own: its meaning of the numbers,
 //! its formula. The other guards against a wrong meaning: the whole prompt of the last request, where
 //! the agent declares that a report is of one request, with an estimate of what was said since.
+//!
+//! Beside them the totals: what all requests of the session cost, by whichever reports there are.
 
 use compact_core::message::Entry;
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::usage::{ContextUsage, OnMissing, Semantics, Usage, UsagePolicy};
 use compact_formats::stream::UsageReport;
+
+use super::session::SessionStart;
 
 /// The readings of one session.
 #[derive(Clone, Debug)]
@@ -21,6 +25,63 @@ pub(super) struct UsageGauge {
     said: Units,
     reports: u64,
     missing: MissingUsage,
+    totals: SessionTotals,
+}
+
+/// What the requests of a session cost in all. An agent tells it of each request, of each turn, of the
+/// whole session, or of several of them; what is wider settles what was told before.
+#[derive(Clone, Copy, Debug, Default)]
+struct SessionTotals {
+    /// What wider reports settled.
+    settled: Usage,
+    /// Requests that none of them covers yet.
+    requests: Usage,
+    /// The last of those: it is told again with every block of its answer.
+    last_request: Usage,
+    /// What a session that is taken up again had cost before, once it is known.
+    before: Option<Usage>,
+}
+
+impl SessionTotals {
+    fn new(start: SessionStart) -> SessionTotals {
+        SessionTotals {
+            before: (start == SessionStart::Fresh).then(Usage::default),
+            ..SessionTotals::default()
+        }
+    }
+
+    fn add(&mut self, report: Usage, measures: Semantics) {
+        match measures {
+            Semantics::None => return,
+            Semantics::LastRequest => {
+                let is_same = report.prompt_tokens().0 > 0
+                    && Usage {
+                        output_tokens: 0,
+                        ..report
+                    } == Usage {
+                        output_tokens: 0,
+                        ..self.last_request
+                    };
+                if is_same {
+                    self.requests = self.requests.less(self.last_request);
+                }
+                self.requests = self.requests.plus(report);
+                self.last_request = report;
+                return;
+            }
+            Semantics::PerTurnDelta => self.settled = self.settled.plus(report),
+            Semantics::Cumulative => {
+                let seen = self.sum();
+                let before = *self.before.get_or_insert_with(|| report.less(seen));
+                self.settled = report.less(before);
+            }
+        }
+        (self.requests, self.last_request) = (Usage::default(), Usage::default());
+    }
+
+    fn sum(&self) -> Usage {
+        self.settled.plus(self.requests)
+    }
 }
 
 /// Whether an agent that reports nothing was told of.
@@ -41,15 +102,17 @@ impl UsageGauge {
             said: Units(0),
             reports: 0,
             missing: MissingUsage::NotReported,
+            totals: SessionTotals::new(SessionStart::Fresh),
         }
     }
 
     /// A new context: everything is zero, and tracking stays as it was.
-    pub(super) fn reset(&mut self) {
+    pub(super) fn reset(&mut self, start: SessionStart) {
         self.told.reset();
         *self = UsageGauge {
             told: self.told.clone(),
             missing: self.missing,
+            totals: SessionTotals::new(start),
             ..UsageGauge::new(self.policy)
         };
     }
@@ -57,10 +120,11 @@ impl UsageGauge {
     /// Takes a report; says whether anything is read from it.
     pub(super) fn take_report(&mut self, report: &UsageReport) -> bool {
         self.reports += 1;
+        self.add_to_totals(report);
         if self.policy.reenable_on_usage {
             self.told.enable_tracking();
         }
-        let own = self.policy.semantics.unwrap_or(Semantics::LastRequest);
+        let own = self.own_semantics();
         let counts = report.measures.is_none_or(|measures| measures == own);
         if counts {
             self.told.record(report.usage, own);
@@ -106,8 +170,24 @@ impl UsageGauge {
         guard.max(self.told.live_tokens())
     }
 
-    /// The totals of the context.
+    /// Counts a report into the totals alone: what it measured is no part of the work.
+    pub(super) fn add_to_totals(&mut self, report: &UsageReport) {
+        let measures = report.measures.unwrap_or(self.own_semantics());
+        self.totals.add(report.usage, measures);
+    }
+
+    /// What all requests of the session cost.
     pub(super) fn totals(&self) -> Usage {
-        self.told.totals()
+        self.totals.sum()
+    }
+
+    /// The same, to be counted once.
+    pub(super) fn take_totals(&mut self) -> Usage {
+        std::mem::take(&mut self.totals).sum()
+    }
+
+    /// What reports measure that do not say it themselves.
+    fn own_semantics(&self) -> Semantics {
+        self.policy.semantics.unwrap_or(Semantics::LastRequest)
     }
 }

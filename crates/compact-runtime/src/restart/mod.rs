@@ -18,6 +18,7 @@ mod tests;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use compact_core::event::{CallOutcome, EventKind, RunStep, TraceContext};
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::restart::{self, RestartLimitReached};
@@ -29,18 +30,20 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::port::agent::{AgentError, AgentProgram, SessionOpening};
+use crate::port::clock::{Clock, SystemClock};
+use crate::port::event::call_within;
 use checkpoint::CheckpointAnswer;
 use gauge::UsageGauge;
 use progress::WorkProgress;
 use session::{RunSession, SessionStart, TurnOutcome};
 
-pub use event::{CheckpointSource, RunEvent};
-pub use state::{NextStep, RunCounters, RunState};
+pub use event::{AgentWords, StoryLine};
+pub use state::{NextStep, RunState};
 
 /// Where a run is written down.
 pub trait RunJournal {
-    /// Something happened.
-    fn append_event(&mut self, event: &RunEvent);
+    /// Something happened, or somebody said something.
+    fn append_story(&mut self, line: &StoryLine);
 
     /// The agent printed a line in its n-th session. A line that cannot be kept stops nothing.
     fn append_line(&mut self, session: u32, line: &str);
@@ -78,6 +81,8 @@ pub struct RunTerms<'r> {
     estimator: &'r dyn Estimator,
     redactor: &'r Redactor,
     patience: WaitLimits,
+    clock: &'r dyn Clock,
+    caller: Option<&'r TraceContext>,
 }
 
 impl<'r> RunTerms<'r> {
@@ -97,7 +102,21 @@ impl<'r> RunTerms<'r> {
             estimator,
             redactor,
             patience: WaitLimits::default(),
+            clock: &SystemClock,
+            caller: None,
         }
+    }
+
+    /// Dates what is told by another clock than the machine's.
+    #[must_use]
+    pub fn with_clock(self, clock: &'r dyn Clock) -> RunTerms<'r> {
+        RunTerms { clock, ..self }
+    }
+
+    /// Makes the run part of the caller's trace.
+    #[must_use]
+    pub fn within_span(self, caller: Option<&'r TraceContext>) -> RunTerms<'r> {
+        RunTerms { caller, ..self }
     }
 
     /// Sets the window that counts, whatever the agent says; with `None` the agent or the registry says it.
@@ -200,6 +219,10 @@ pub struct Runner<'r> {
     state: RunState,
     gauge: UsageGauge,
     deeds: WorkProgress,
+    /// What is known of the session that is at work.
+    about: SessionDetails,
+    /// The run as a span of a trace.
+    call: TraceContext,
     stop: watch::Receiver<bool>,
     begun: Instant,
     spent_before: Duration,
@@ -219,6 +242,8 @@ impl<'r> Runner<'r> {
             record,
             gauge: UsageGauge::new(terms.policy.usage),
             deeds: WorkProgress::default(),
+            about: SessionDetails::default(),
+            call: call_within(terms.caller),
             terms,
             begun: Instant::now(),
             spent_before: state.spent,
@@ -230,22 +255,41 @@ impl<'r> Runner<'r> {
     /// Works until the task is finished, and answers the agent's last words. However it ends, what it
     /// goes on from is kept first.
     pub async fn run(mut self) -> Result<(String, RunState), RunError> {
-        let event = RunEvent::RunStarted {
-            run_id: self.state.run_id.clone(),
+        self.report_step(RunStep::RunStarted {
             agent: self.agent.name().to_owned(),
             continuation_count: self.state.continuation_count,
-        };
-        self.record.append_event(&event);
+        });
         let outcome = self.run_sessions().await;
         if outcome.is_ok() {
             self.state.next = NextStep::Nothing;
         }
         let kept = self.save_state();
-        let answer = outcome?;
-        kept?;
-        self.record
-            .append_event(&self.state.finished_event(&answer));
-        Ok((answer, self.state))
+        let outcome = outcome.and_then(|answer| kept.map(|()| answer));
+        self.report_end(&outcome);
+        Ok((outcome?, self.state))
+    }
+
+    /// Tells how the run ended, and what it came to.
+    fn report_end(&mut self, outcome: &Result<String, RunError>) {
+        let totals = self.state.totals();
+        let restarts = totals.continuation_count;
+        self.report_step(match outcome {
+            Ok(_) => RunStep::RunFinished(totals),
+            Err(RunError::Stopped) => RunStep::RunStopped(totals),
+            Err(error) => RunStep::RunFailed {
+                error: error_with_causes(error),
+                totals,
+            },
+        });
+        self.report_event(EventKind::CallEnded {
+            call: "run".to_owned(),
+            outcome: match outcome {
+                Ok(_) if restarts > 0 => CallOutcome::Compacted,
+                Ok(_) | Err(RunError::Stopped) => CallOutcome::Unchanged,
+                Err(_) => CallOutcome::Failed,
+            },
+            duration_ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
+        });
     }
 
     async fn run_sessions(&mut self) -> Result<String, RunError> {
@@ -286,22 +330,25 @@ impl<'r> Runner<'r> {
             } => {
                 self.state.limits.allow_restart(restart)?;
                 self.state.continuation_count = restart;
-                self.note_restart();
-                (None, prompt(&text))
+                let prompt = prompt(&text);
+                self.note_restart(&prompt);
+                (None, prompt)
             }
             NextStep::Resume { session_id } => (Some(session_id), prompt(restart::resume_prompt())),
         };
-        self.gauge.reset();
+        self.about = SessionDetails::default();
         self.state.counters.sessions += u32::from(opening.is_none());
-        self.record.append_event(&RunEvent::SessionStarted {
-            number: self.number(),
-            resumed: opening.clone(),
-            prompt_tokens: self.count_tokens(&prompt),
-        });
         let (how, start) = match &opening {
             None => (SessionOpening::Fresh, SessionStart::Fresh),
             Some(id) => (SessionOpening::Resumed(id), SessionStart::Resumed),
         };
+        self.gauge.reset(start);
+        let prompt_tokens = self.count_tokens(&prompt);
+        self.report_step(RunStep::SessionStarted {
+            number: self.number(),
+            resumed: opening.clone(),
+            prompt_tokens,
+        });
         let agent = self.agent.open(how, &prompt).await?;
         let begins = self.state.next == NextStep::Begin;
         let task = begins.then_some(self.state.task.as_str());
@@ -327,7 +374,7 @@ impl<'r> Runner<'r> {
                 TurnEnd::TooLong => return Ok(WorkOutcome::Exhausted(ExhaustionCause::TooLong)),
                 TurnEnd::Failed(why) => return Err(RunError::Failed(why)),
             };
-            self.note_missing_usage(session);
+            self.note_missing_usage();
             if self.state.is_finished(&answer) {
                 return Ok(WorkOutcome::Finished(answer));
             }
@@ -353,13 +400,16 @@ impl<'r> Runner<'r> {
         let no_room = session.is_full_at_start(&why, window, self.terms.policy);
         let asked = match &why {
             ExhaustionCause::TooLong => {
-                let id = session.id();
-                self.record
-                    .append_event(&RunEvent::PromptTooLong { session_id: id });
+                self.report_step(RunStep::PromptTooLong);
                 CheckpointAnswer::without_checkpoint("the prompt is too long")
             }
             ExhaustionCause::Pressure(pressure) => {
-                self.record.append_event(&RunEvent::from_pressure(pressure));
+                self.report_step(RunStep::ContextPressure {
+                    input_tokens: pressure.input_tokens,
+                    output_tokens: pressure.output_tokens,
+                    cache_read_tokens: pressure.cache_read_tokens,
+                    pressure_ratio: pressure.pressure_ratio,
+                });
                 match self.ask_checkpoint(&mut session).await {
                     Ok(asked) => asked,
                     Err(error) => {
@@ -437,7 +487,7 @@ impl<'r> Runner<'r> {
     fn merge_ledger(&mut self, session: &RunSession) {
         let ledger = session.ledger(self.state.ledger.next, self.terms.redactor);
         self.state.ledger.merge(ledger);
-        self.state.counters.usage = self.state.counters.usage.plus(session.used);
+        self.state.counters.usage = self.state.counters.usage.plus(self.gauge.take_totals());
     }
 
     fn save_state(&mut self) -> Result<(), RunError> {
@@ -459,14 +509,23 @@ impl<'r> Runner<'r> {
         self.state.continuation_count + 1
     }
 
-    fn note_restart(&mut self) {
+    fn note_restart(&mut self, prompt: &str) {
         let continuation_count = self.state.continuation_count;
-        self.record.append_event(&RunEvent::ContextRestart {
-            run_id: self.state.run_id.clone(),
+        let before = self.gauge.tokens(self.terms.estimator);
+        let tokens_after = self.count_tokens(prompt);
+        self.report_step(RunStep::ContextRestart {
             continuation_count,
             pressure_ratio: self.state.pressure,
+            tokens_before: Some(before).filter(|before| before.0 > 0),
+            tokens_after,
         });
-        self.record
-            .append_event(&RunEvent::UsageReset { continuation_count });
+        self.report_step(RunStep::UsageReset { continuation_count });
     }
+}
+
+/// An error with everything that caused it.
+fn error_with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let said: Vec<String> = causes.map(ToString::to_string).collect();
+    said.join(": ")
 }

@@ -3,17 +3,18 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use compact_core::event::RunStep;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Block, Entry, EntryKind, Role};
 use compact_core::policy::Policy;
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::token::{EstimatorExt, Tokens};
 use compact_core::trigger;
-use compact_core::usage::{ContextPressure, Semantics, Usage, window_share};
+use compact_core::usage::{ContextPressure, Semantics, window_share};
 use compact_formats::stream::{AgentActivity, SessionDetails, TurnEnd, UsageReport};
 use serde::de::IgnoredAny;
 
-use super::event::RunEvent;
+use super::event::AgentWords;
 use super::{ExhaustionCause, RunError, Runner};
 use crate::port::agent::{AgentOutput, AgentSession};
 
@@ -35,7 +36,6 @@ pub(super) enum SessionStart {
 pub(super) struct RunSession {
     pub agent: Box<dyn AgentSession>,
     pub about: SessionDetails,
-    pub used: Usage,
     start: SessionStart,
     entries: Vec<Entry>,
     open: HashSet<String>,
@@ -61,7 +61,6 @@ impl RunSession {
         RunSession {
             agent,
             about: SessionDetails::default(),
-            used: Usage::default(),
             start,
             entries: asked.into_iter().collect(),
             open: HashSet::new(),
@@ -199,7 +198,7 @@ impl Runner<'_> {
                     .chars()
                     .take(SHOWN_CHARS)
                     .collect();
-                self.record.append_event(&RunEvent::Noise { line });
+                self.report_words(AgentWords::Noise { line });
             }
         }
         Ok(heard)
@@ -224,7 +223,7 @@ impl Runner<'_> {
             for activity in self.next_output(session).await?.told {
                 match activity {
                     AgentActivity::Said(entry) => self.take_entry(session, entry),
-                    AgentActivity::Used(report) => self.add_usage(session, &report),
+                    AgentActivity::Used(report) => self.gauge.add_to_totals(&report),
                     AgentActivity::Session(about) => self.update_session_info(session, about)?,
                     AgentActivity::Ended(_) => return Ok(()),
                 }
@@ -245,7 +244,7 @@ impl Runner<'_> {
                         words.push_str(&entry.plain_text());
                         words.push('\n');
                     }
-                    AgentActivity::Used(report) => self.add_usage(session, &report),
+                    AgentActivity::Used(report) => self.gauge.add_to_totals(&report),
                     AgentActivity::Ended(end) => return Ok((words, end)),
                     AgentActivity::Said(_) | AgentActivity::Session(_) => {}
                 }
@@ -268,11 +267,8 @@ impl Runner<'_> {
         if !is_new && window == self.terms.window(&before) {
             return Ok(());
         }
-        self.record.append_event(&RunEvent::SessionNamed {
-            session_id: session.id(),
-            model: session.about.model.clone(),
-            window: window.0,
-        });
+        self.about = session.about.clone();
+        self.report_step(RunStep::SessionNamed);
         match session.about.id.clone().filter(|_| self.agent.can_resume()) {
             // Should this process die, the session is where the work goes on.
             Some(session_id) if before.id.as_ref() != Some(&session_id) => {
@@ -290,7 +286,7 @@ impl Runner<'_> {
             match block {
                 Block::Text(text) => {
                     let text = self.terms.redact_text(text).into_owned();
-                    self.record.append_event(&RunEvent::Message { text });
+                    self.report_words(AgentWords::Message { text });
                 }
                 Block::ToolCall {
                     name, arguments, ..
@@ -300,8 +296,7 @@ impl Runner<'_> {
                     let arguments = redactor.redact_json(arguments, &mut RedactionCounts::new());
                     let arguments = arguments.chars().take(SHOWN_CHARS).collect();
                     let name = name.clone();
-                    self.record
-                        .append_event(&RunEvent::ToolCalled { name, arguments });
+                    self.report_words(AgentWords::ToolCalled { name, arguments });
                 }
                 _ => {}
             }
@@ -309,17 +304,7 @@ impl Runner<'_> {
         session.entries.push(entry);
     }
 
-    fn add_usage(&mut self, session: &mut RunSession, report: &UsageReport) {
-        if report
-            .measures
-            .is_none_or(|measures| measures == Semantics::LastRequest)
-        {
-            session.used = session.used.plus(report.usage);
-        }
-    }
-
     fn count_report(&mut self, session: &mut RunSession, report: &UsageReport) {
-        self.add_usage(session, report);
         if report.measures == Some(Semantics::LastRequest) {
             let prompt = report.usage.prompt_tokens();
             session.first_prompt.get_or_insert(prompt);
@@ -328,21 +313,18 @@ impl Runner<'_> {
             return;
         }
         let window = self.terms.window(&session.about);
-        self.record.append_event(&RunEvent::ContextUsage {
+        self.report_step(RunStep::ContextUsage {
             turn: report.usage,
             cumulative: self.gauge.totals(),
-            limit: window.0,
+            limit: window,
             pressure_ratio: window_share(self.gauge.tokens(self.terms.estimator), window),
         });
     }
 
     /// Says once that the agent reports no usage; the session goes on.
-    pub(super) fn note_missing_usage(&mut self, session: &RunSession) {
+    pub(super) fn note_missing_usage(&mut self) {
         if self.gauge.take_missing_notice() {
-            let named = session.about.id.clone();
-            let session_id = named.unwrap_or_else(|| self.state.run_id.clone());
-            self.record
-                .append_event(&RunEvent::UsageMissing { session_id });
+            self.report_step(RunStep::UsageMissing);
         }
     }
 
@@ -361,9 +343,9 @@ impl Runner<'_> {
         })
     }
 
-    pub(super) fn count_tokens(&self, text: &str) -> u64 {
+    pub(super) fn count_tokens(&self, text: &str) -> Tokens {
         let estimator = self.terms.estimator;
-        estimator.to_tokens(estimator.count_units(text)).0
+        estimator.to_tokens(estimator.count_units(text))
     }
 
     /// The time that a checkpoint may take: its own, or what is left of all.

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
+use compact_core::event::{RunCounters, RunTotals};
 use compact_core::ledger::Ledger;
 use compact_core::restart::RestartLimits;
-use compact_core::usage::Usage;
 use serde::{Deserialize, Serialize};
-
-use super::event::{CheckpointSource, RunEvent};
 
 /// What a run does next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,35 +28,6 @@ pub enum NextStep {
     },
     /// Nothing: the task is finished.
     Nothing,
-}
-
-/// What a run counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunCounters {
-    /// Sessions that were opened.
-    pub sessions: u32,
-    /// Turns that ended.
-    pub turns: u32,
-    /// Checkpoints in their tags.
-    pub checkpoints_tagged: u32,
-    /// Answers that were taken whole for one.
-    pub checkpoints_raw: u32,
-    /// Checkpoints drawn from the ledger.
-    pub checkpoints_built: u32,
-    /// Tokens of all requests that were reported one by one.
-    pub usage: Usage,
-}
-
-impl RunCounters {
-    pub(super) fn count_checkpoint(&mut self, source: CheckpointSource) {
-        let counter = match source {
-            CheckpointSource::Tagged => &mut self.checkpoints_tagged,
-            CheckpointSource::Raw => &mut self.checkpoints_raw,
-            CheckpointSource::Built => &mut self.checkpoints_built,
-        };
-        *counter += 1;
-    }
 }
 
 /// A run between two steps.
@@ -104,13 +73,12 @@ impl RunState {
         until.is_none_or(|until| answer.contains(until))
     }
 
-    pub(super) fn finished_event(&self, answer: &str) -> RunEvent {
-        RunEvent::RunFinished {
-            run_id: self.run_id.clone(),
+    /// What the run came to so far.
+    pub(super) fn totals(&self) -> RunTotals {
+        RunTotals {
             continuation_count: self.continuation_count,
             seconds: self.spent.as_secs_f64(),
             counters: self.counters.clone(),
-            text: answer.to_owned(),
         }
     }
 }

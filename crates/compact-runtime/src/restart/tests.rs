@@ -1,5 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use compact_core::event::CheckpointSource;
 use compact_core::message::{Block, Entry, EntryId, EntryMeta, Role};
 use compact_core::profile::Profile;
 use compact_core::redact::{RedactionBoundary, RedactionRules};
@@ -16,14 +17,14 @@ const RULE: &str = "Never touch the table billing_events.";
 /// Everything that is written down, and the test's view of it.
 #[derive(Default)]
 struct Paper {
-    events: Vec<RunEvent>,
+    story: Vec<StoryLine>,
     lines: Vec<(u32, String)>,
     kept: Vec<RunState>,
 }
 
 impl RunJournal for Paper {
-    fn append_event(&mut self, event: &RunEvent) {
-        self.events.push(event.clone());
+    fn append_story(&mut self, line: &StoryLine) {
+        self.story.push(line.clone());
     }
     fn append_line(&mut self, session: u32, line: &str) {
         self.lines.push((session, line.to_owned()));
@@ -38,9 +39,16 @@ impl Paper {
     fn state(&self) -> &RunState {
         self.kept.last().unwrap()
     }
+    fn steps(&self) -> impl Iterator<Item = &RunStep> {
+        self.story.iter().filter_map(StoryLine::step)
+    }
+    fn lines(&self) -> Vec<String> {
+        let lines = self.story.iter().filter_map(StoryLine::describe);
+        lines.collect()
+    }
     fn restarts(&self) -> Vec<(u32, Option<f64>)> {
-        let restarts = self.events.iter().filter_map(|event| match event {
-            RunEvent::ContextRestart {
+        let restarts = self.steps().filter_map(|step| match step {
+            RunStep::ContextRestart {
                 continuation_count,
                 pressure_ratio,
                 ..
@@ -50,16 +58,14 @@ impl Paper {
         restarts.collect()
     }
     fn sources(&self) -> Vec<CheckpointSource> {
-        let sources = self.events.iter().filter_map(|event| match event {
-            RunEvent::Checkpoint { source, .. } => Some(*source),
+        let sources = self.steps().filter_map(|step| match step {
+            RunStep::Checkpoint { source, .. } => Some(*source),
             _ => None,
         });
         sources.collect()
     }
     fn has(&self, text: &str) -> bool {
-        self.events
-            .iter()
-            .any(|event| event.to_string().contains(text))
+        self.lines().iter().any(|line| line.contains(text))
     }
 }
 
@@ -294,7 +300,7 @@ async fn a_turn_is_cut_where_no_tool_is_at_work() {
     });
     let mut scene = Scene::new();
     assert_eq!(scene.run(&agent).await.unwrap(), "DONE");
-    let called: Vec<String> = scene.paper.events.iter().map(ToString::to_string).collect();
+    let called: Vec<String> = scene.paper.lines();
     let called = called.iter().filter(|line| line.starts_with("Bash"));
     assert_eq!(
         called.count(),
@@ -340,17 +346,16 @@ async fn turns_add_up_under_the_profile_of_deltas() {
         .run(&turns(&[(200, 200, 7), (100, 100, 5)]))
         .await
         .unwrap();
-    let pressure = RunEvent::ContextPressure {
-        session_id: "s".to_owned(),
+    let pressure = RunStep::ContextPressure {
         input_tokens: 300,
         output_tokens: 300,
         cache_read_tokens: 12,
         pressure_ratio: 0.6,
     };
+    let lines = scene.paper.lines();
     assert!(
-        scene.paper.events.contains(&pressure),
-        "{:?}",
-        scene.paper.events
+        scene.paper.steps().any(|step| *step == pressure),
+        "{lines:?}"
     );
     // Huge cache reads that nobody says are of one request restart nothing.
     let mut scene = Scene::new();
@@ -379,9 +384,8 @@ async fn a_restart_counts_from_zero() {
     scene.run(&agent).await.unwrap();
     let log: Vec<String> = scene
         .paper
-        .events
-        .iter()
-        .map(ToString::to_string)
+        .lines()
+        .into_iter()
         .filter(|line| line.starts_with("Context usage") || line.starts_with("Resetting"))
         .collect();
     let usage = |turn: u64, sum: u64, pressure: &str| {
@@ -411,7 +415,7 @@ async fn without_usage_the_session_goes_on_untracked() {
     let mut scene = Scene::new();
     scene.run(&ScriptedAgent::new(silent)).await.unwrap();
     let missing = |paper: &Paper| {
-        let lines = paper.events.iter().map(ToString::to_string);
+        let lines = paper.lines().into_iter();
         lines
             .filter(|line| line.contains("did not provide token usage, context tracking disabled"))
             .count()
@@ -806,29 +810,135 @@ async fn what_does_not_belong_is_told_and_borne() {
     });
     let mut scene = Scene::new();
     scene.run(&agent).await.unwrap();
-    let noise = scene
-        .paper
-        .events
-        .iter()
-        .filter(|e| matches!(e, RunEvent::Noise { .. }));
+    let noise = scene.paper.story.iter().filter(|line| {
+        matches!(line, StoryLine::Words { words, .. } if matches!(words, AgentWords::Noise { .. }))
+    });
     assert_eq!(noise.count(), 2);
     assert_eq!(scene.paper.lines[0], (1, "npm warn".to_owned()));
 }
 
-#[test]
-fn events_are_told_to_programs_and_people() {
-    let restart = RunEvent::ContextRestart {
-        run_id: "r1".to_owned(),
-        continuation_count: 3,
-        pressure_ratio: Some(0.912),
+/// What a real agent reports: every request with each block of its answer, every turn, and the session.
+#[tokio::test(start_paused = true)]
+async fn totals_are_what_all_requests_cost_however_they_are_reported() {
+    let request = |input, output, cached| used(input, output, cached, Some(Semantics::LastRequest));
+    let agent = ScriptedAgent::new(move |told| {
+        if is_request(told) {
+            return vec![request(30, 40, 900), says(CHECKPOINT), ends()];
+        }
+        let work = vec![
+            named("s"),
+            request(100, 10, 0),
+            request(100, 25, 0),
+            calls("c", "make"),
+            answers("c"),
+        ];
+        let rest = match told.session {
+            1 => vec![request(50, 20, 900), calls("d", "make"), answers("d")],
+            _ => vec![
+                request(50, 20, 100),
+                says("DONE"),
+                used(150, 45, 100, Some(Semantics::PerTurnDelta)),
+                used(170, 50, 100, Some(Semantics::Cumulative)),
+                ends(),
+            ],
+        };
+        work.into_iter().chain(rest).collect()
+    });
+    let mut scene = Scene::new();
+    scene.run(&agent).await.unwrap();
+    let usage = |input_tokens, output_tokens, cache_read_tokens| Usage {
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        ..Usage::default()
     };
+    let sums: Vec<Usage> = scene
+        .paper
+        .steps()
+        .filter_map(|step| match step {
+            RunStep::ContextUsage { cumulative, .. } => Some(*cumulative),
+            _ => None,
+        })
+        .collect();
     assert_eq!(
-        restart.to_string(),
-        "Session r1: context restart #3 at 91.2%"
+        sums,
+        [
+            usage(100, 10, 0),
+            usage(100, 25, 0),
+            usage(150, 45, 900),
+            usage(100, 10, 0),
+            usage(100, 25, 0),
+            usage(150, 45, 100),
+            usage(170, 50, 100),
+        ]
     );
-    assert_eq!(
-        serde_json::to_value(&restart).unwrap(),
-        serde_json::json!({"event": "context_restart", "run_id": "r1", "continuation_count": 3, "pressure_ratio": 0.912})
+    let totals = scene.paper.steps().find_map(|step| match step {
+        RunStep::RunFinished(totals) => Some(totals.counters.usage),
+        _ => None,
+    });
+    assert_eq!(totals, Some(usage(180 + 170, 85 + 50, 1_800 + 100)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_has_its_time_session_and_trace_and_a_restart_its_tokens() {
+    let work = |told: &ScriptedPrompt| match (is_request(told), told.session) {
+        (true, _) => vec![says(CHECKPOINT), ends()],
+        (_, 1) => vec![
+            named("s1"),
+            calls("c", "make"),
+            answers("c"),
+            used(950, 0, 0, None),
+            ends(),
+        ],
+        _ => vec![named("s2"), says("DONE"), ends()],
+    };
+    let mut scene = Scene::new();
+    scene.run(&ScriptedAgent::new(work)).await.unwrap();
+    let story: Vec<serde_json::Value> = scene
+        .paper
+        .story
+        .iter()
+        .map(|line| serde_json::to_value(line).unwrap())
+        .collect();
+    let span = &story[0]["span_id"];
+    for line in &story {
+        assert!(line["ts"].as_str().unwrap().ends_with('Z'), "{line}");
+        assert!(
+            ["r1", "s1", "s2"]
+                .map(Into::into)
+                .contains(&line["session_id"]),
+            "{line}"
+        );
+        // Words are the agent's, and no event.
+        let is_event = line.get("severity").is_some();
+        assert!(!is_event || line["span_id"] == *span, "{line}");
+    }
+    let last = |name: &str| story.iter().rfind(|line| line["event"] == name).unwrap();
+    for name in ["checkpoint", "context_restart"] {
+        let told = last(name);
+        assert!(told["tokens_before"].as_u64() >= Some(950), "{told}");
+        let after = told["tokens_after"].as_u64().unwrap();
+        assert!((1..950).contains(&after), "{told}");
+        assert_eq!(
+            (&told["run_id"], &told["session_id"]),
+            (&"r1".into(), &"s1".into())
+        );
+    }
+    assert_eq!(last("run_finished")["severity"], "info");
+    assert_eq!(last("compact.call_ended")["outcome"], "compacted");
+    assert!(scene.paper.has("Session r1: context restart #1 at 9"));
+
+    let mut scene = Scene::new().limited(Some(0), None);
+    assert!(scene.run(&ScriptedAgent::new(work)).await.is_err());
+    let failed = scene.paper.story.iter().find_map(|line| match line {
+        StoryLine::Event(event) if event.kind.name() == "run_failed" => Some(event.clone()),
+        _ => None,
+    });
+    let failed = serde_json::to_value(failed.unwrap()).unwrap();
+    assert_eq!(failed["severity"], "error");
+    assert!(
+        failed["error"].as_str().unwrap().contains("0 restarts"),
+        "{failed}"
     );
 }
 
@@ -884,9 +994,9 @@ async fn no_secret_of_a_session_reaches_the_next_one_or_the_state() {
             let state = serde_json::to_string(state).unwrap();
             assert!(!state.contains("ghp_"), "{state}");
         }
-        for event in &scene.paper.events {
-            let event = serde_json::to_string(event).unwrap();
-            assert!(!event.contains("ghp_"), "{event}");
+        for line in &scene.paper.story {
+            let line = serde_json::to_string(line).unwrap();
+            assert!(!line.contains("ghp_"), "{line}");
         }
         let lines = &scene.paper.lines;
         assert!(lines.iter().any(|(_, line)| line.contains(KEY)));

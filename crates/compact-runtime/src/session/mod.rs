@@ -28,9 +28,9 @@ use compact_formats::overflow::{Overflow, OverflowSign};
 use compact_formats::usage::ReportedUsage;
 
 use crate::error::Error;
-use crate::manager::emit::call_within;
 use crate::manager::session_driver::BEFORE_MODEL_CALL;
 use crate::manager::{Manager, Preflight, SessionState};
+use crate::port::event::call_within;
 use background::BackgroundCompaction;
 
 /// A forecast is told when so few calls are left.

@@ -14,13 +14,13 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, with_absolute_path};
-use crate::app::{HookConfig, load_hook_config};
+use crate::app::{HookConfig, caller_span, load_hook_config};
 use crate::args::{
     GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookScope, HookSettingsArgs,
 };
 use crate::failure::{Failure, FailureCode};
 use crate::host::settings::{self, AgentEnvironment};
-use crate::host::{self, HookLog, HookOptions, LogLevel};
+use crate::host::{self, HookEvents, HookLog, HookOptions, LogLevel};
 use crate::output;
 
 /// No agent says more than this; what comes after is not read.
@@ -73,7 +73,10 @@ fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> Comm
         .ok()
         .map(|found| found.root.join(HOOKS_FOLDER));
     let journal = HookLog::new(hooks.as_deref());
-    let said = catch_unwind(AssertUnwindSafe(|| read_and_answer(agent, found, &journal)));
+    let events = HookEvents::new(&SystemClock, caller_span().as_ref());
+    let said = catch_unwind(AssertUnwindSafe(|| {
+        read_and_answer(agent, &found, &journal, &events)
+    }));
     let said = said.unwrap_or_else(|_| {
         journal.write_line(
             LogLevel::Error,
@@ -83,13 +86,17 @@ fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> Comm
     });
     // Not through `deliver`: a host that does not read is no failure of the hook.
     let _ = output::print_bytes(said.as_bytes());
+    if let Ok(found) = &found {
+        let _ = catch_unwind(AssertUnwindSafe(|| events.export(found, &journal)));
+    }
     CommandAnswer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))
 }
 
 fn read_and_answer(
     agent: Option<&str>,
-    found: Result<HookConfig, Failure>,
+    found: &Result<HookConfig, Failure>,
     journal: &HookLog,
+    events: &HookEvents<'_>,
 ) -> String {
     let mut payload = Vec::new();
     if std::io::stdin().is_terminal() {
@@ -116,12 +123,12 @@ fn read_and_answer(
     match found {
         Ok(_) if call.moment == HookMoment::Other => String::new(),
         Ok(found) => {
-            log_configuration(&call, &found, journal);
+            log_configuration(&call, found, journal);
             let terms = HookOptions {
                 hooks: found.root.join(HOOKS_FOLDER),
-                redaction: found.redaction,
+                redaction: found.config.redaction.clone(),
             };
-            host::answer_call(&call, &terms, SystemClock.now(), journal)
+            host::answer_call(&call, &terms, SystemClock.now(), journal, events)
         }
         Err(failure) => {
             let line = format!("{}: {}", call.event, failure.message());

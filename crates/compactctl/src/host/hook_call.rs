@@ -10,14 +10,17 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use compact::event::HookStep;
 use compact::hook::{
     self, ArchivedTranscript, CharCount, HookAgent, HookArchiveError, HookMemory, HookMoment,
     HookPayload, HookStore, HookTranscript, PendingCompaction, find_loss, live_text, must_keep,
     still_known,
 };
 use compact::redact::{RedactError, RedactionBoundary, RedactionCounts, RedactionRules, Redactor};
+use compact::token::{Chars4, Estimator, EstimatorExt, Tokens};
 use jiff::{SignedDuration, Timestamp};
 
+use super::hook_events::HookEvents;
 use super::hook_log::{HookLog, LogLevel};
 
 /// How agents call a compaction that nobody asked for.
@@ -48,12 +51,14 @@ pub(crate) fn answer_call(
     terms: &HookOptions,
     now: Timestamp,
     journal: &HookLog,
+    events: &HookEvents<'_>,
 ) -> String {
     let visit = HookCall {
         call,
         terms,
         shelf: HookStore::for_call(&terms.hooks, call),
         journal,
+        events,
     };
     let told = match call.moment {
         HookMoment::BeforeCompaction => {
@@ -75,6 +80,7 @@ struct HookCall<'a> {
     terms: &'a HookOptions,
     shelf: HookStore,
     journal: &'a HookLog,
+    events: &'a HookEvents<'a>,
 }
 
 impl HookCall<'_> {
@@ -97,6 +103,8 @@ impl HookCall<'_> {
         });
         let archived = self.log_archived(archived)?;
         let memory = memory.unwrap_or_else(|| follow_file(shelf, terms, &archived.path));
+        let tokens_before = memory.as_ref().ok().and_then(|known| known.context_tokens);
+        self.report_archived(&archived, tokens_before.map(Tokens));
         // The process ends with this call, and a person waits for it: a ledger of megabytes is not taken
         // apart piece by piece first.
         let memory = ManuallyDrop::new(self.log_error(memory)?);
@@ -104,6 +112,7 @@ impl HookCall<'_> {
         self.remove_superseded(earlier.as_ref(), &memory, &archived.path);
         let open = PendingCompaction {
             archive: archived.path,
+            tokens_before,
             summaries: memory.summaries,
             earlier: earlier.and_then(|earlier| earlier.into_earlier(memory.summaries)),
             ..PendingCompaction::default()
@@ -119,7 +128,7 @@ impl HookCall<'_> {
         archived: Result<ArchivedTranscript, HookArchiveError>,
     ) -> Option<ArchivedTranscript> {
         match &archived {
-            Ok(_) if self.call.agent == HookAgent::GeminiCli && self.call.trigger == AUTOMATIC => {}
+            Ok(_) if self.is_before_every_request() => {}
             Ok(ArchivedTranscript { path, bytes }) => self.log_line(
                 LogLevel::Info,
                 &format!(
@@ -129,9 +138,35 @@ impl HookCall<'_> {
                     *bytes as f64 / 1024.0
                 ),
             ),
-            Err(error) => self.log_line(error_level(error), &error.to_string()),
+            Err(error) => {
+                self.log_line(error_level(error), &error.to_string());
+                self.report_failure(error.to_string(), true);
+            }
         }
         archived.ok()
+    }
+
+    /// Gemini CLI calls before every request, not only before it compacts.
+    fn is_before_every_request(&self) -> bool {
+        self.call.agent == HookAgent::GeminiCli && self.call.trigger == AUTOMATIC
+    }
+
+    fn report_archived(&self, archived: &ArchivedTranscript, tokens_before: Option<Tokens>) {
+        if self.is_before_every_request() {
+            return;
+        }
+        let step = HookStep::HookArchived {
+            trigger: self.call.trigger.clone(),
+            path: archived.path.display().to_string(),
+            bytes: archived.bytes,
+            tokens_before,
+        };
+        self.events.add_step(self.call, tokens_before, step);
+    }
+
+    fn report_failure(&self, error: String, unarchived: bool) {
+        let step = HookStep::HookFailed { error, unarchived };
+        self.events.add_step(self.call, None, step);
     }
 
     /// Gemini CLI calls before it knows whether it will compress. An archive after which nothing was
@@ -245,6 +280,15 @@ impl HookCall<'_> {
             loss.text
         });
         self.shelf.clear_pending();
+        let tokens_after = Chars4.to_tokens(Chars4.count_units(&visible));
+        let step = HookStep::HookCompacted {
+            tokens_before: open.tokens_before.map(Tokens),
+            tokens_after,
+            anchors: all,
+            shown,
+            repeated_chars: text.as_ref().map_or(0, |text| text.chars().count()) as u64,
+        };
+        self.events.add_step(self.call, Some(tokens_after), step);
         let told = match &text {
             Some(text) => format!(
                 "the most important of the rest is repeated in {} characters",
@@ -334,6 +378,7 @@ impl HookCall<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 self.log_line(LogLevel::Warning, &error.to_string());
+                self.report_failure(error.to_string(), false);
                 None
             }
         }

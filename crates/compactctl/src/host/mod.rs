@@ -5,9 +5,11 @@
 
 mod agent_view;
 mod hook_call;
+mod hook_events;
 mod hook_log;
 pub(crate) mod settings;
 
 pub(crate) use agent_view::{CompactEvent, ViewRow};
 pub(crate) use hook_call::{HookOptions, answer_call};
+pub(crate) use hook_events::HookEvents;
 pub(crate) use hook_log::{HookLog, LogLevel};

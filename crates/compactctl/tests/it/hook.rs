@@ -379,6 +379,136 @@ fn an_archive_is_logged_with_trigger_place_and_size() {
 }
 
 /// Nothing that an agent may send makes the hook fail, or print.
+/// The events that a hook logs as lines of JSON.
+fn events(run: &Run) -> Vec<Value> {
+    let lines = run.stderr.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// What its agent's last request cost, as a transcript of Claude Code tells it.
+fn counted(tokens: u64) -> String {
+    json!({
+        "parentUuid": null, "isSidechain": false, "sessionId": "5e551040", "type": "assistant",
+        "uuid": "counted", "version": "2.1.325",
+        "message": {
+            "id": "msg_last", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+            "content": [{ "type": "text", "text": "I moved half of it." }],
+            "usage": { "input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": tokens - 30 },
+        },
+    })
+    .to_string()
+        + "\n"
+}
+
+#[test]
+fn a_hook_emits_events_of_the_schema_that_compactions_have() {
+    let transcript = session() + &counted(150_000);
+    let agent = Agent::new().with_transcript("counted.jsonl", transcript.as_bytes());
+    let logged = |event: &str, more: Value| {
+        let mut payload = agent.payload(event);
+        let more = more.as_object().unwrap().clone();
+        payload.as_object_mut().unwrap().extend(more);
+        let arguments = ["hook", "--log-format", "json"];
+        let payload = payload.to_string();
+        events(
+            &agent
+                .place
+                .run_with_stdin(&arguments, payload.as_bytes())
+                .ok(),
+        )
+    };
+    let before = logged("PreCompact", json!({ "trigger": "auto" }));
+    let names = |events: &[Value]| -> Vec<String> {
+        let names = events
+            .iter()
+            .map(|event| event["event"].as_str().unwrap().to_owned());
+        names.collect()
+    };
+    assert_eq!(names(&before), ["hook_archived", "compact.call_ended"]);
+    let [archived, ended] = &before[..] else {
+        panic!()
+    };
+    assert_eq!(
+        archived["session_id"],
+        "5e551040-0000-4000-8000-000000000000"
+    );
+    assert_eq!(archived["tokens_before"], 150_000);
+    assert_eq!(
+        (&archived["agent"], &archived["trigger"]),
+        (&json!("claude-code"), &json!("auto"))
+    );
+    assert_eq!(archived["path"], json!(agent.archives()[0]));
+    assert_eq!(archived["span_id"], ended["span_id"]);
+    assert!(archived["ts"].as_str().unwrap().ends_with('Z'));
+    // The agent compacts, hands its summary out, and a person goes on.
+    logged(
+        "PostCompact",
+        json!({ "compact_summary": "Half of src/billing/tax.rs is moved." }),
+    );
+    let after = logged("UserPromptSubmit", json!({ "prompt": "Go on." }));
+    let compacted = after
+        .iter()
+        .find(|event| event["event"] == "hook_compacted")
+        .unwrap();
+    assert_eq!(compacted["tokens_before"], 150_000);
+    assert!(
+        compacted["tokens_after"].as_u64().unwrap() > 0,
+        "{compacted}"
+    );
+    assert!(compacted["shown"].as_u64() <= compacted["anchors"].as_u64());
+    // A prompt at which nothing happens is no news.
+    assert_eq!(
+        names(&logged("UserPromptSubmit", json!({ "prompt": "And on." }))),
+        [""; 0]
+    );
+    let failed = logged(
+        "PreCompact",
+        json!({ "transcript_path": "/nowhere/s.jsonl" }),
+    );
+    assert_eq!(names(&failed), ["hook_failed", "compact.call_ended"]);
+    assert_eq!(
+        (&failed[0]["severity"], &failed[1]["outcome"]),
+        (&json!("high"), &json!("failed"))
+    );
+}
+
+#[test]
+fn a_collector_that_never_answers_costs_an_agent_next_to_nothing() {
+    let agent = Agent::new();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = agent.place.command(&["hook"]);
+    command
+        .env("COMPACT_TELEMETRY_EXPORTER", "otlp")
+        .env(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            format!("http://{}", silent.local_addr().unwrap()),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let begun = std::time::Instant::now();
+    let mut child = command.spawn().unwrap();
+    let payload = agent.payload("PreCompact").to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    assert_eq!(agent.archives().len(), 1);
+    assert!(
+        String::from_utf8(done.stdout)
+            .unwrap()
+            .contains("billing_events")
+    );
+    assert!(
+        agent.log().contains("2 events were not exported"),
+        "{}",
+        agent.log()
+    );
+    // It waits 300 ms; the rest is how busy a machine may be.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+}
+
 #[test]
 fn whatever_comes_in_lets_the_agent_go_on() {
     let agent = Agent::new();

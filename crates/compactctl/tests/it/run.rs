@@ -134,6 +134,47 @@ fn a_small_window_restarts_and_the_work_goes_on() {
 }
 
 #[test]
+fn a_run_is_exported_without_a_word_of_its_agent() {
+    let place = place(TIRING);
+    let more = [&SMALL[..], &["--quiet", "--log-format", "json"]].concat();
+    let run = run(&place, &more).ok();
+    let exported: Vec<Value> = run
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(count(&exported, "context_restart"), 3);
+    assert_eq!(
+        count(&exported, "message") + count(&exported, "tool_called"),
+        0
+    );
+    assert!(
+        !run.stderr.contains("make parser") && !run.stderr.contains("READY"),
+        "{}",
+        run.stderr
+    );
+    let finished = exported
+        .iter()
+        .find(|event| event["event"] == "run_finished")
+        .unwrap();
+    // Three sessions that report 960 tokens each, as totals of theirs.
+    let usage = &finished["counters"]["usage"];
+    assert_eq!(
+        (&usage["input_tokens"], &usage["output_tokens"]),
+        (&2850.into(), &30.into())
+    );
+    for event in &exported {
+        for field in ["ts", "session_id", "severity", "trace_id", "span_id"] {
+            assert!(
+                event[field].as_str().is_some_and(|value| !value.is_empty()),
+                "{field}: {event}"
+            );
+        }
+    }
+    assert_eq!(exported.last().unwrap()["event"], "compact.call_ended");
+}
+
+#[test]
 fn people_get_the_answer_and_beside_it_the_story() {
     let place = place(TIRING);
     let run = run(&place, &SMALL).ok();

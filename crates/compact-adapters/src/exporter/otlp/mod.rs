@@ -178,7 +178,7 @@ fn instrumentation_scope() -> InstrumentationScope {
 /// Returns an event as a log record: the line that a person would read, and every field as an attribute.
 fn log_record(event: &Value) -> LogRecord {
     let severity = match str_field(event, "severity") {
-        Some("high") => SeverityNumber::Error,
+        Some("high" | "error") => SeverityNumber::Error,
         Some("warning") => SeverityNumber::Warn,
         _ => SeverityNumber::Info,
     };

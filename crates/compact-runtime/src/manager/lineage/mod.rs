@@ -20,9 +20,10 @@ use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry, EntryKind, Role};
 
-use super::{CompactionRequest, Manager, emit, restore};
+use super::{CompactionRequest, Manager, restore};
 use crate::error::Error;
 use crate::port::catalog::CompactionRecord;
+use crate::port::event::call_within;
 
 /// The most frames of one history that are looked up.
 const MOST_CLAIMS: usize = 16;
@@ -562,7 +563,7 @@ fn is_unnamed(name: &str) -> bool {
 pub fn new_session_name(beginnings: &[Chain]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&beginnings.last().copied().unwrap_or(Chain::EMPTY).0);
-    hasher.update(emit::call_within(None).trace_id.as_bytes());
+    hasher.update(call_within(None).trace_id.as_bytes());
     let name: String = hasher.finalize().to_hex().chars().take(32).collect();
     format!("{UNNAMED}{name}")
 }

@@ -8,7 +8,7 @@ mod redacting;
 #[cfg(test)]
 mod tests;
 
-use compact_core::event::Event;
+use compact_core::event::{Event, TraceContext};
 
 pub use redacting::RedactingSink;
 
@@ -21,6 +21,19 @@ pub trait EventSink: Send + Sync {
 impl<S: EventSink + ?Sized> EventSink for std::sync::Arc<S> {
     fn emit(&self, event: &Event) {
         (**self).emit(event);
+    }
+}
+
+/// Returns a call within `parent`'s trace, or in one of its own.
+pub fn call_within(parent: Option<&TraceContext>) -> TraceContext {
+    let random = || fastrand::u64(1..);
+    TraceContext {
+        trace_id: parent.map_or_else(
+            || format!("{:016x}{:016x}", random(), random()),
+            |p| p.trace_id.clone(),
+        ),
+        span_id: format!("{:016x}", random()),
+        parent_span_id: parent.map(|p| p.span_id.clone()),
     }
 }
 

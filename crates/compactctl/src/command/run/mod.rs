@@ -17,9 +17,9 @@ use compact::redact::RedactionBoundary;
 use compact::token::{Tokens, WindowSource};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::answer::{CommandAnswer, settings_line};
+use crate::answer::{CommandAnswer, set_field, settings_line};
 use crate::app::{App, block_on};
 use crate::args::{GlobalArgs, RunArgs};
 use crate::failure::{Failure, FailureCode};
@@ -149,7 +149,9 @@ fn run_agent(
     let terms = RunTerms::new(&policy, &*estimator, redactor)
         .with_window(judged.window.map(Tokens).or(explicit))
         .with_model(model.as_deref())
-        .with_wait_limits(patience(judged));
+        .with_wait_limits(patience(judged))
+        .with_clock(app.compact().clock())
+        .within_span(app.caller_span());
     if !global.quiet && std::io::stderr().is_terminal() {
         output::print_stderr(&format!(
             "run {run_id}, kept in {}\n{}",
@@ -157,25 +159,32 @@ fn run_agent(
             settings_line(app.config_files())
         ));
     }
-    let mut screen = RunRecorder::new(global, app, folder, saved);
+    let mut screen = RunRecorder::new(global, app, folder, saved)?;
     let (outcome, stop) = block_on(async {
         let stop = StopRequest::listen(Hangup::Stops)?;
         let runner = Runner::new(&*agent, &mut screen, terms, state, stop.watch());
         Ok((runner.run().await, stop))
     })?;
     match outcome {
-        Ok((answer, _)) => {
-            let answer = match screen.has_shown(&answer) {
+        Ok((said, _)) => {
+            let answer = match screen.has_shown(&said) {
                 true => Vec::new(),
-                false => format!("{}\n", answer.trim_end()).into_bytes(),
+                false => format!("{}\n", said.trim_end()).into_bytes(),
             };
-            Ok(CommandAnswer::new(screen.finished(), String::new())
+            let mut ended = screen.into_ended();
+            set_field(&mut ended, "text", said);
+            Ok(CommandAnswer::new(ended, String::new())
                 .with_settings_files(app.config_files())
                 .with_payload(Some(answer)))
         }
         Err(RunError::Stopped) => {
             let resume = resume_command(&run_id, global);
-            Ok(stopped_answer(&run_id, &resume, stop.code(), global))
+            Ok(stopped_answer(
+                screen.into_ended(),
+                &resume,
+                stop.code(),
+                global,
+            ))
         }
         Err(error) => {
             let is_new = args.resume.is_none();
@@ -244,14 +253,14 @@ fn shell_quote(word: &str) -> String {
 }
 
 /// A person stopped it: that is no failure, but not the end either.
-fn stopped_answer(run_id: &str, resume: &str, code: u8, global: &GlobalArgs) -> CommandAnswer {
+fn stopped_answer(mut ended: Value, resume: &str, code: u8, global: &GlobalArgs) -> CommandAnswer {
     if !global.quiet {
         output::print_stderr(&format!(
             "stopped; nothing is lost, continue with: {resume}\n"
         ));
     }
-    let event = json!({"event": "run_stopped", "run_id": run_id, "resume": resume});
-    CommandAnswer::new(event, String::new()).with_code(code)
+    set_field(&mut ended, "resume", resume);
+    CommandAnswer::new(ended, String::new()).with_code(code)
 }
 
 fn run_failure(error: &RunError, resume: &str) -> Failure {

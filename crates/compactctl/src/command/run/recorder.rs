@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use compact::agent::{RunEvent, RunFolder, RunJournal, RunState, SavedRun};
+use compact::agent::{AgentWords, RunFolder, RunJournal, RunState, SavedRun, StoryLine};
+use compact::event::{EventSink, RunStep};
 use compact::redact::{RedactionBoundary, RedactionCounts, Redactor};
 use owo_colors::OwoColorize;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::event_json;
 use crate::app::App;
 use crate::args::GlobalArgs;
+use crate::failure::Failure;
 use crate::output;
 use crate::report::text::printable;
 
@@ -38,7 +40,10 @@ pub(super) struct RunRecorder {
     show: DisplayMode,
     /// The last line that was shown.
     shown: String,
-    finished: Value,
+    /// The event with which the run ended.
+    ended: Value,
+    /// Who hears of events beside the screen.
+    sink: Arc<dyn EventSink>,
     broken: Option<io::ErrorKind>,
 }
 
@@ -48,22 +53,23 @@ impl RunRecorder {
         app: &App,
         folder: RunFolder,
         saved: SavedRun,
-    ) -> RunRecorder {
+    ) -> Result<RunRecorder, Failure> {
         let show = match (global.json, global.quiet) {
             (true, _) => DisplayMode::Json,
             (false, true) => DisplayMode::Nothing,
             (false, false) => DisplayMode::Words,
         };
-        RunRecorder {
+        Ok(RunRecorder {
             folder,
             saved,
             story: Arc::clone(app.compact().redactor(RedactionBoundary::Export)),
             archive: Arc::clone(app.compact().redactor(RedactionBoundary::Archive)),
             show,
             shown: String::new(),
-            finished: Value::Null,
+            ended: Value::Null,
+            sink: app.compact().sink()?,
             broken: None,
-        }
+        })
     }
 
     /// Whether a person who sees the story and the answer in one place has seen the answer already.
@@ -73,8 +79,8 @@ impl RunRecorder {
     }
 
     /// The event with which the run ended.
-    pub(super) fn finished(self) -> Value {
-        self.finished
+    pub(super) fn into_ended(self) -> Value {
+        self.ended
     }
 
     /// Removes what was written down of a run that never began, and says whether it was one.
@@ -93,14 +99,14 @@ impl RunRecorder {
         }
     }
 
-    fn show_event(&mut self, told: &RunEvent) {
+    fn show_line(&mut self, told: &StoryLine) {
         match self.show {
             DisplayMode::Json => {
                 // A reader who left has seen enough.
                 let _ = output::print_line(&event_json(told).to_string());
             }
             DisplayMode::Words => {
-                if let Some(line) = event_line(told) {
+                if let Some(line) = screen_line(told) {
                     output::print_stderr(&format!("{line}\n"));
                     self.shown = line;
                 }
@@ -110,35 +116,44 @@ impl RunRecorder {
     }
 }
 
-/// An event for people; nothing when it is of no interest to them.
-fn event_line(told: &RunEvent) -> Option<String> {
-    let line: String = printable(&told.to_string()).chars().take(SHOWN).collect();
+/// A line for people; nothing when it is of no interest to them, or the command says it itself.
+fn screen_line(told: &StoryLine) -> Option<String> {
+    let line: String = printable(&told.describe()?).chars().take(SHOWN).collect();
     match told {
-        RunEvent::UsageMissing { .. } | RunEvent::PromptTooLong { .. } => {
-            Some(format!("{} {line}", "warning:".yellow().bold()))
-        }
-        RunEvent::ContextUsage { .. }
-        | RunEvent::UsageReset { .. }
-        | RunEvent::RunFinished { .. }
-        | RunEvent::CheckpointRequested { .. } => None,
-        RunEvent::Message { .. } => Some(line),
-        RunEvent::ToolCalled { .. } | RunEvent::Noise { .. } => Some(line.dimmed().to_string()),
-        _ => Some(line.cyan().to_string()),
+        StoryLine::Words { words, .. } => Some(match words {
+            AgentWords::Message { .. } => line,
+            AgentWords::ToolCalled { .. } | AgentWords::Noise { .. } => line.dimmed().to_string(),
+        }),
+        StoryLine::Event(_) => match told.step()? {
+            RunStep::UsageMissing | RunStep::PromptTooLong => {
+                Some(format!("{} {line}", "warning:".yellow().bold()))
+            }
+            RunStep::ContextUsage { .. }
+            | RunStep::UsageReset { .. }
+            | RunStep::RunFinished(_)
+            | RunStep::RunStopped(_)
+            | RunStep::RunFailed { .. }
+            | RunStep::CheckpointRequested => None,
+            _ => Some(line.cyan().to_string()),
+        },
     }
 }
 
 impl RunJournal for RunRecorder {
-    fn append_event(&mut self, told: &RunEvent) {
+    fn append_story(&mut self, told: &StoryLine) {
+        if let StoryLine::Event(event) = told {
+            self.sink.emit(event);
+        }
         let line = event_json(told);
+        // What the agent says comes as it gave it; on disk it is a line of the story like the others.
         let text = line.to_string();
-        // The answer comes as the agent gave it; on disk it is a line of the story like the others.
         let text = self.story.redact_json(&text, &mut RedactionCounts::new());
         let written = self.folder.append_event(&text);
         self.warn_once(written);
-        match told {
+        match told.step() {
             // It is the answer of the command, which is delivered last.
-            RunEvent::RunFinished { .. } => self.finished = line,
-            told => self.show_event(told),
+            Some(RunStep::RunFinished(_) | RunStep::RunStopped(_)) => self.ended = line,
+            _ => self.show_line(told),
         }
     }
 
