@@ -198,6 +198,10 @@ pub(crate) enum Command {
     /// Measure retention (left out of this build)
     #[cfg(not(feature = "eval"))]
     Eval(IgnoredArgs),
+    /// Hold one session under the profile hard-reset for another program: commands as lines of JSON on stdin, answers
+    /// and events as lines of JSON on stdout
+    #[command(after_help = "Example: compactctl reset --session chat-7 --model gpt-4o")]
+    Reset(ResetArgs),
     /// Run an agent on a task across as many sessions as it takes: when its context is full, ask for
     /// a checkpoint and continue from it in a fresh session
     #[command(
@@ -526,6 +530,8 @@ pub(crate) enum DiffFormat {
     Md,
     /// A self-contained page.
     Html,
+    /// One picture: both versions as strips, entry by entry.
+    Svg,
 }
 
 /// `validate`.
@@ -803,6 +809,31 @@ impl EvalArgs {
             [] => &[0.05, 0.1, 0.2],
             budgets => budgets,
         }
+    }
+}
+
+/// `reset`.
+#[derive(Args, Debug)]
+pub(crate) struct ResetArgs {
+    /// What the session begins with: a file with its instructions, or with all that it had come to
+    pub file: Option<PathBuf>,
+    /// The model whose window counts
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The window in tokens, instead of the registry's
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub window: Option<u64>,
+}
+
+impl ResetArgs {
+    /// The keys of the configuration that these arguments set.
+    pub(crate) fn config_flags(&self) -> Vec<ConfigFlag> {
+        let model = self.model.clone();
+        let model = model.map(|name| ConfigFlag::new("--model", "model", name));
+        let window = self
+            .window
+            .map(|tokens| ConfigFlag::new("--window", "max_context_tokens", tokens));
+        model.into_iter().chain(window).collect()
     }
 }
 

@@ -24,6 +24,7 @@ mod plan;
 mod recall;
 mod remember;
 mod replay;
+mod reset;
 mod restore;
 mod results;
 mod run;
@@ -97,6 +98,7 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         #[cfg(not(feature = "eval"))]
         Command::Eval(_) => Err(Failure::without_feature("eval")),
         Command::Mcp => mcp::run(App::load(global)?, global),
+        Command::Reset(args) => reset::run(args, global),
         Command::Run(args) => run::run(args, global),
         #[cfg(feature = "dashboard")]
         Command::Dashboard(args) => under(&|app| dashboard::run(args, app, global)),

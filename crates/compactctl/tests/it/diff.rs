@@ -103,3 +103,44 @@ fn the_page_escapes_what_it_shows() {
     assert!(page.starts_with("<!doctype html>"));
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"));
 }
+
+/// Strips of one scale: what was kept is as wide before as after, and names are escaped.
+#[test]
+fn the_picture_shows_what_was_kept_and_what_was_not() {
+    let place = Place::new();
+    place.write("a<b.jsonl", lines(0..40));
+    place
+        .run(&[
+            "compact",
+            "a<b.jsonl",
+            "-o",
+            "view.jsonl",
+            "--budget",
+            "1500",
+        ])
+        .ok();
+    let picture = place
+        .run(&["diff", "a<b.jsonl", "view.jsonl", "--format", "svg"])
+        .ok()
+        .text();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert!(picture.contains("a&lt;b.jsonl") && !picture.contains("a<b"));
+    let widths = |colour: &str, top: &str| -> f64 {
+        let rects = picture.lines().filter(|line| {
+            line.contains(&format!("fill=\"{colour}\"")) && line.contains(&format!("y=\"{top}\""))
+        });
+        let width = |line: &str| -> f64 {
+            let (_, rest) = line.split_once("width=\"").unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        rects.map(width).sum()
+    };
+    let (kept, gone) = ("#2da44e", "#8c959f");
+    assert!(widths(gone, "36") > widths(kept, "36"));
+    assert!((widths(kept, "36") - widths(kept, "106")).abs() < 1.0);
+    assert_eq!(widths(gone, "106"), 0.0);
+    assert!(
+        widths("#0969da", "106") > 0.0,
+        "the summary is there: {picture}"
+    );
+}

@@ -1,4 +1,6 @@
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -237,4 +239,159 @@ fn a_summarizer_that_fails_changes_nothing_and_its_input_is_kept() {
         run.stderr
     );
     assert!(!place.path("out.json").exists());
+}
+
+/// What a session answers and tells: one command at a time, each answered before the next.
+fn drive(place: &Place, arguments: &[&str], commands: &[Value]) -> Vec<Value> {
+    let asked = [
+        &["reset", "--session", "chat-7", "--window", "4000"],
+        arguments,
+    ]
+    .concat();
+    let mut command = place.command(&asked);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told: Vec<Value> = Vec::new();
+    for command in commands {
+        writeln!(stdin, "{command}").unwrap();
+        loop {
+            let line = lines.next().expect("an answer").unwrap();
+            told.push(serde_json::from_str(&line).unwrap());
+            if told.last().unwrap().get("ok").is_some() {
+                break;
+            }
+        }
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    told
+}
+
+fn answers(told: &[Value]) -> Vec<&Value> {
+    told.iter()
+        .filter(|line| line.get("ok").is_some())
+        .collect()
+}
+
+fn events<'t>(told: &'t [Value], name: &str) -> Vec<&'t Value> {
+    told.iter().filter(|line| line["event"] == name).collect()
+}
+
+/// Another program reads whether input is taken, sends, compacts, and begins anew.
+#[test]
+fn another_program_drives_a_session() {
+    let place = Place::new();
+    place.write(
+        "base.json",
+        json!([{"role": "system", "content": "You are Qbit."}]).to_string(),
+    );
+    let long = "step 1 is done, see src/module_1.rs and ticket OPS-1. ".repeat(300);
+    let told = drive(
+        &place,
+        &["base.json"],
+        &[
+            json!({"id": 1, "do": "send", "message": "Port the parser."}),
+            json!({"do": "append", "messages": [{"role": "assistant", "content": long}]}),
+            json!({"id": "two", "do": "send", "message": {"role": "user", "content": "Now the lexer."}}),
+            json!({"do": "messages"}),
+            json!({"do": "dance"}),
+            json!({"do": "new", "session_id": "chat-8"}),
+            json!({"do": "status"}),
+        ],
+    );
+    let answers = answers(&told);
+    assert_eq!(answers.len(), 7, "{told:?}");
+    assert_eq!(
+        (&answers[0]["id"], &answers[0]["outcome"]),
+        (&json!(1), &json!("unchanged"))
+    );
+    assert_eq!(
+        (&answers[2]["id"], &answers[2]["outcome"]),
+        (&json!("two"), &json!("compacted"))
+    );
+    let after = &answers[2]["status"];
+    assert_eq!(
+        (&after["input"], &after["compaction_count"]),
+        (&json!("open"), &json!(1))
+    );
+    let sent = answers[3]["messages"].as_array().unwrap();
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    assert!(
+        sent[1]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("## Continuation\n")
+    );
+    assert_eq!(sent[2]["content"], "Now the lexer.");
+    assert_eq!(answers[4]["ok"], false);
+    assert_eq!(answers[6]["status"]["session_id"], "chat-8");
+    assert_eq!(answers[6]["status"]["compaction_count"], 0);
+    // Its own events, in the order in which a page shows them, before the answer.
+    let [done] = events(&told, "context_compacted")[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(done["session_id"], "chat-7");
+    assert_eq!(done["tokens_after"], after["tokens"]);
+    assert!(done["tokens_before"].as_u64() > done["tokens_after"].as_u64());
+    assert_eq!(events(&told, "context_compaction_started").len(), 1);
+    // The transcript stays, and the original comes back.
+    assert!(
+        place
+            .store()
+            .join("sessions/transcript-chat-7.jsonl")
+            .exists()
+    );
+    let receipt = answers[2]["receipt_id"].as_str().unwrap();
+    place.run(&["restore", receipt, "-o", "back.json"]).ok();
+    assert!(
+        String::from_utf8(place.read("back.json"))
+            .unwrap()
+            .contains("module_1")
+    );
+}
+
+/// Over the limit and without its summarizer: dead, said as an error, until a new session begins.
+#[test]
+fn a_dead_session_refuses_input_until_a_new_one_begins() {
+    let place = Place::new();
+    // Nobody listens on the discard port.
+    let summarizer = "summarizer: {kind: openai, url: 'http://127.0.0.1:9/v1'}\n";
+    place.write("c.yaml", summarizer);
+    let huge = "word ".repeat(9_000);
+    let told = drive(
+        &place,
+        &["--config", "c.yaml"],
+        &[
+            json!({"do": "send", "message": "Hello?"}),
+            json!({"do": "append", "messages": [{"role": "assistant", "content": huge}]}),
+            json!({"do": "send", "message": "Still there?"}),
+            json!({"do": "send", "message": "And now?"}),
+            json!({"do": "retry"}),
+            json!({"do": "new", "session_id": "chat-8"}),
+            json!({"do": "send", "message": "Hello!"}),
+        ],
+    );
+    let answers = answers(&told);
+    for dead in &answers[2..5] {
+        let said = (&dead["ok"], &dead["status"]["input"]);
+        assert_eq!(said, (&json!(false), &json!("dead")), "{dead}");
+        assert!(
+            dead["error"].as_str().unwrap().contains("new session"),
+            "{dead}"
+        );
+    }
+    let failed = events(&told, "context_compaction_failed");
+    assert_eq!(failed.len(), 2);
+    for event in failed {
+        let said = (&event["severity"], &event["context_exceeded"]);
+        assert_eq!(said, (&json!("error"), &json!(true)), "{event}");
+        assert_eq!(event["error"], "the summarizer openai failed", "{event}");
+    }
+    assert_eq!(answers[6]["outcome"], "unchanged");
+    assert_eq!(answers[6]["status"]["input"], "open");
 }

@@ -1,6 +1,7 @@
 //! `diff`: two versions of a session, aligned by what their entries say.
 
 mod page;
+mod picture;
 
 use std::collections::HashMap;
 
@@ -27,6 +28,16 @@ struct DiffEntry {
     replaces: Option<usize>,
 }
 
+/// What became of an entry between two versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EntryFate {
+    Kept,
+    /// It stands where a longer one stood.
+    Cut,
+    New,
+    Removed,
+}
+
 /// What is gone, kept and new.
 struct SessionDiff {
     names: [String; 2],
@@ -35,6 +46,8 @@ struct SessionDiff {
     kept: usize,
     before: Tokens,
     after: Tokens,
+    /// Every entry of both versions, in order.
+    fates: [Vec<(EntryFate, Tokens)>; 2],
 }
 
 /// Compares two versions.
@@ -53,6 +66,7 @@ pub(super) fn run(
         }
         DiffFormat::Md => document_answer(json, page::markdown(&comparison)),
         DiffFormat::Html => document_answer(json, page::html(&comparison)),
+        DiffFormat::Svg => document_answer(json, picture::svg(&comparison)),
     })
 }
 
@@ -90,7 +104,13 @@ fn compare(app: &App, before: &InputSource, after: &InputSource) -> Result<Sessi
             ..new_item
         }));
     }
+    let costs = |account: &TokenAccount| -> Vec<Tokens> {
+        let units = account.entries.iter();
+        units.map(|units| estimator.to_tokens(*units)).collect()
+    };
+    let fates = matched.fates(&added, [costs(&old_account), costs(&new_account)]);
     Ok(SessionDiff {
+        fates,
         names: [before.name.clone(), after.name.clone()],
         kept: matched.kept(),
         removed: removed
@@ -140,6 +160,29 @@ impl EntryMatches {
 
     fn added(&self) -> Vec<usize> {
         unmatched(&self.new)
+    }
+
+    /// The fate of every entry of both versions, with what each costs.
+    fn fates(
+        &self,
+        added: &[DiffEntry],
+        [old, new]: [Vec<Tokens>; 2],
+    ) -> [Vec<(EntryFate, Tokens)>; 2] {
+        let is_cut = |index: usize| {
+            let mut entries = added.iter().filter(|entry| entry.index == index);
+            entries.any(|entry| entry.replaces.is_some())
+        };
+        let was = self.old.iter().zip(old).map(|(kept, tokens)| match kept {
+            true => (EntryFate::Kept, tokens),
+            false => (EntryFate::Removed, tokens),
+        });
+        let is = self.new.iter().enumerate().zip(new);
+        let is = is.map(|((index, kept), tokens)| match kept {
+            true => (EntryFate::Kept, tokens),
+            false if is_cut(index) => (EntryFate::Cut, tokens),
+            false => (EntryFate::New, tokens),
+        });
+        [was.collect(), is.collect()]
     }
 
     fn kept(&self) -> usize {

@@ -164,7 +164,7 @@ fn html_row(item: &DiffEntry) -> String {
     )
 }
 
-fn escape_html(text: &str) -> String {
+pub(super) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
