@@ -49,6 +49,14 @@ impl CheckpointAnswer {
     }
 }
 
+/// What was said in a turn with its result, which some agents repeat it in and others add.
+fn whole_answer(words: String, result: &str) -> String {
+    match words.contains(result.trim()) {
+        true => words,
+        false => format!("{words}\n{result}"),
+    }
+}
+
 impl Runner<'_> {
     /// Asks the session itself, within the time there is. Only a person or the end of the time stops
     /// a restart here: an agent that cannot answer is spoken for.
@@ -79,10 +87,10 @@ impl Runner<'_> {
         session.agent.send_prompt(checkpoint_request()).await?;
         let (words, end) = self.reply(session).await?;
         Ok(match end {
-            TurnEnd::Done(repeated) if words.trim().is_empty() => {
-                CheckpointAnswer::from_answer(&repeated.unwrap_or_default(), "the agent gave none")
+            TurnEnd::Done(result) => {
+                let answer = whole_answer(words, result.as_deref().unwrap_or_default());
+                CheckpointAnswer::from_answer(&answer, "the agent gave none")
             }
-            TurnEnd::Done(_) => CheckpointAnswer::from_answer(&words, "the agent gave none"),
             TurnEnd::TooLong => {
                 CheckpointAnswer::without_checkpoint("the request for one is too long")
             }

@@ -145,6 +145,18 @@ impl<'r> RunTerms<'r> {
     fn redact_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.redactor.redact(text, &mut RedactionCounts::new())
     }
+
+    /// Takes secrets out of what an agent said when it failed: whoever started it prints that.
+    fn redact_error(&self, error: RunError) -> RunError {
+        match error {
+            RunError::Failed(why) => RunError::Failed(self.redact_text(&why).into_owned()),
+            RunError::Agent(AgentError::Exited { status, said }) => {
+                let said = self.redact_text(&said).into_owned();
+                RunError::Agent(AgentError::Exited { status, said })
+            }
+            other => other,
+        }
+    }
 }
 
 /// Why a run ended before its task did. What it goes on from is kept in any case.
@@ -264,6 +276,7 @@ impl<'r> Runner<'r> {
             self.state.next = NextStep::Nothing;
         }
         let kept = self.save_state();
+        let outcome = outcome.map_err(|error| self.terms.redact_error(error));
         let outcome = outcome.and_then(|answer| kept.map(|()| answer));
         self.report_end(&outcome);
         Ok((outcome?, self.state))

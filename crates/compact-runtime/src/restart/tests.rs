@@ -465,6 +465,15 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             Raw,
             "the lexer is left",
         ),
+        (
+            || {
+                let result = "<checkpoint>left: the lexer</checkpoint>";
+                let end = TurnEnd::Done(Some(result.to_owned()));
+                vec![says("Let me write the checkpoint."), ends_with(end)]
+            },
+            Tagged,
+            "left: the lexer",
+        ),
         (|| vec![ends()], Built, "make parser"),
         (
             || vec![says("I'm sorry, I can't."), ends()],
@@ -952,6 +961,24 @@ fn a_state_is_read_back_whatever_version_wrote_it() {
 }
 
 const KEY: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+/// An agent that fails may quote what it was given.
+#[tokio::test(start_paused = true)]
+async fn no_secret_is_in_the_reason_why_a_run_failed() {
+    let failed = || ends_with(TurnEnd::Failed(format!("no access with {KEY}")));
+    let died = || {
+        AgentStep::Breaks(AgentError::Exited {
+            status: "exit status: 3".to_owned(),
+            said: format!("no access with {KEY}"),
+        })
+    };
+    for end in [failed as fn() -> AgentStep, died] {
+        let agent = ScriptedAgent::new(move |_| vec![end()]);
+        let error = Scene::new().run(&agent).await.unwrap_err().to_string();
+        assert!(error.contains("no access with"), "{error}");
+        assert!(!error.contains(KEY), "{error}");
+    }
+}
 
 /// DESIGN, archive and redaction: sessions and the state know a secret only by its placeholder, however
 /// the checkpoint came about; the lines of the session are the original.
