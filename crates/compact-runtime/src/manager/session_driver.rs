@@ -341,14 +341,24 @@ impl Manager {
         }
         let (note, wanted) = (snapshot.note, snapshot.wanted);
         let was_asked = note.is_some() || wanted.is_some();
+        let pressure = self.decide_pressure(session);
         let decision = match was_asked {
-            true => snapshot.decision,
-            false => self.decide_pressure(session),
+            // What their view costs, not what it stands for: a budget follows from it.
+            true => TriggerDecision {
+                tokens: pressure.tokens,
+                ..snapshot.decision
+            },
+            false => pressure,
         };
         if !was_asked && !decision.verdict.is_now() {
             return Ok(None);
         }
         let mut again = session.snapshot(&decision, &*self.estimator);
+        let is_small = |wanted| again.account.history <= wanted;
+        if note.is_none() && wanted.is_some_and(is_small) {
+            // What a provider refused was not this view: it is as small as the next one would be.
+            return Ok(None);
+        }
         (again.note, again.wanted) = (note, wanted);
         Ok(Some(again))
     }

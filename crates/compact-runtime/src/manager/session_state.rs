@@ -681,7 +681,7 @@ impl SessionState {
         follows.then(|| self.basis_up_to(covered, View { items }))
     }
 
-    pub(super) fn previous_receipt(&self) -> Option<String> {
+    pub(crate) fn previous_receipt(&self) -> Option<String> {
         self.prior().map(|prior| prior.receipt_id.clone())
     }
 

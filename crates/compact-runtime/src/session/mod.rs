@@ -343,8 +343,11 @@ impl Session {
         let manager = Manager::clone(&self.manager).without_models();
         let mut snapshot = self.session.snapshot(&decision, &*manager.estimator);
         snapshot.wanted = Some(smaller(&manager, &snapshot.account, &overflow));
+        let before = self.session.previous_receipt();
         let ready = manager.compact_session(&mut self.session, snapshot).await?;
-        Ok(ready.receipt.is_some().then_some(ready))
+        // Another process may have made the smaller view already, perhaps one that ended since.
+        let is_smaller = self.session.previous_receipt() != before;
+        Ok(is_smaller.then_some(ready))
     }
 
     /// Emits what happened in the session under a decision.

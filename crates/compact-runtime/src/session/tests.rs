@@ -396,6 +396,28 @@ async fn what_a_refusal_tells_is_learned() {
     );
 }
 
+/// A provider that refuses a prompt gets the same smaller one from every process that is asked anew.
+#[tokio::test]
+async fn a_prompt_that_is_refused_again_after_a_restart_is_made_as_small_and_no_smaller() {
+    let mut scene = Scene::new(|m| m.policy.soft_pct = None);
+    scene.grow(6_000);
+    let said_before = scene.live.session.history().entries.clone();
+    let mut shown = Vec::new();
+    for _ in 0..4 {
+        let manager = Arc::clone(&scene.live.manager);
+        scene.live = Session::new(manager, "life", &WireRules::LENIENT);
+        scene.live.append(said_before.clone()).unwrap();
+        let sent = scene.preflight().await;
+        assert!(scene.is_whole(&sent.view));
+        let overflow = said(Some(scene.tokens(&sent.view)), Some(WINDOW / 2));
+        let retry = scene.live.overflowed(overflow).await.unwrap().unwrap();
+        shown.push(retry.view.shown_entries(scene.live.session.history()));
+        scene.live.set_window(Tokens(WINDOW));
+    }
+    assert!(shown.iter().all(|view| *view == shown[0]));
+    assert_eq!(scene.records().await, 1);
+}
+
 #[tokio::test]
 async fn an_empty_stream_of_a_small_prompt_is_no_overflow() {
     let silent = Overflow {
