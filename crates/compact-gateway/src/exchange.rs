@@ -333,12 +333,14 @@ fn refuse_unreachable(
     class: &'static str,
     error: &UpstreamError,
 ) -> Response {
-    let status = match error {
-        UpstreamError::Target => StatusCode::BAD_REQUEST,
-        UpstreamError::Unreachable(_) => StatusCode::BAD_GATEWAY,
+    let (status, message) = match error {
+        UpstreamError::Target => (StatusCode::BAD_REQUEST, error.to_string()),
+        UpstreamError::Unreachable(_) => {
+            let name = &outgoing.route.upstream.name;
+            (StatusCode::BAD_GATEWAY, format!("{error} {name}"))
+        }
     };
     count_answer(gateway, outgoing, class, status.as_u16());
-    let message = format!("{error} {}", outgoing.route.upstream.name);
     refusal::refuse(outgoing.route.endpoint, status, &message)
 }
 

@@ -160,10 +160,18 @@ fn simplify(value: &mut Value) {
 pub(super) fn failure_result(failure: &Failure) -> CallToolResult {
     let mut text = one_line(failure.message(), LONGEST_WORDS);
     if let Some(advice) = failure.advice() {
-        let advice = one_line(advice, LONGEST_WORDS);
+        let advice = one_line(&name_arguments(advice), LONGEST_WORDS);
         text = format!("{text}\nhelp: {advice}");
     }
     CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// Advice that names options, in the words of tools: arguments where they have one, else the command.
+fn name_arguments(advice: &str) -> String {
+    advice.replace("--session-index", "session_index").replace(
+        "with --format",
+        "on the command line, `compactctl compact --format`",
+    )
 }
 
 /// A name, which a transcript may have made as long as it likes.
