@@ -58,12 +58,12 @@ impl<'a> ViewBounds<'a> {
 
     /// What a view may cost that must hold `claims`: the target; where the claims leave less than most
     /// of that for everything else, as much more as stays below the trigger; and the claims themselves
-    /// beside the smallest summary, while the window holds them.
-    pub fn budget_for(self, claims: Tokens) -> Tokens {
+    /// beside the smallest summary, of `summary` tokens and more, while the window holds them.
+    pub fn budget_for(self, claims: Tokens, summary: Tokens) -> Tokens {
         let target = self.target();
         let below_trigger = trigger::trigger_point(self.window, self.policy) - Tokens(1);
         let roomy = (claims + Tokens(target.0 * 4 / 5)).min(below_trigger - self.fixed);
-        let wanted = target.max(roomy).max(claims + LEAST_SUMMARY);
+        let wanted = target.max(roomy).max(claims + LEAST_SUMMARY.max(summary));
         wanted.min(self.largest().max(target))
     }
 
@@ -96,7 +96,8 @@ mod tests {
     fn a_budget_is_half_of_the_trigger_and_grows_with_what_was_said_last() {
         let policy = Policy::default();
         let bounds = bounds(&policy);
-        let around = |claims| bounds.budget_for(Tokens(claims)).0;
+        let beside = |claims, summary| bounds.budget_for(Tokens(claims), Tokens(summary)).0;
+        let around = |claims| beside(claims, 0);
         assert_eq!(bounds.target(), Tokens(40_500));
         assert_eq!(bounds.largest(), Tokens(96_976));
         assert_eq!(around(0), 40_500);
@@ -104,6 +105,7 @@ mod tests {
         assert_eq!(around(30_000), 62_400, "most of the target beside it");
         assert_eq!(around(70_000), 82_999, "below the trigger");
         assert_eq!(around(90_000), 90_200, "and beyond it where it must");
+        assert_eq!(beside(90_000, 700), 90_700, "and for the user's rules");
         assert_eq!(around(200_000), 96_976);
     }
 

@@ -1,7 +1,7 @@
 //! Plan: who is pinned, who stays verbatim, who is clipped, who goes to the ledger.
 //!
-//! Room is claimed in this order: what is pinned; the newest, which is what was said last; the
-//! requests; the policy's recent turns and tool pairs; the summary's share; earlier turns from the
+//! Room is claimed in this order: what is pinned; the newest, which is what was said last, but for the
+//! user's rules and short requests, which it is cut for; the requests; the policy's recent turns and tool pairs; the summary's share; earlier turns from the
 //! newest back; and what is left is the summary's again. The demotion ladder of the recent part:
 //! verbatim → clipped → fewer turns → fewer pairs, because real sessions have one user turn and five
 //! hundred exchanges, or one result that fills the window. Units that would take more than a fifth
@@ -47,6 +47,10 @@ const REQUEST_SHARE: u64 = 12;
 /// A request of so many tokens is worth its place in any budget that holds it.
 const REQUEST_LEAST: Tokens = Tokens(100);
 
+/// What was said last is cut where it would leave the smallest summary less than it takes, or less than one
+/// part in so many of the budget; and then, since a longer cut hides little more, to leave it twice that.
+const LEAST_SUMMARY_PART: u64 = 8;
+
 /// What the texts of tools are cut to in earlier turns, the most generous first: the first at which
 /// all of them fit, else the last.
 const LEVELS: [Tokens; 6] = [
@@ -87,6 +91,8 @@ pub(crate) struct PlanInput<'a> {
     pub receipt: &'a str,
     /// What an empty summary costs.
     pub frame: Units,
+    /// What the smallest summary's body costs: the user's rules, and where the work stands.
+    pub least_summary: Units,
     /// What the summary's body may take before earlier turns are kept beside it.
     pub summary_limit: Units,
     /// Whether somebody named the budget: then it need not hold more than is worth it.
@@ -102,12 +108,14 @@ pub struct RoomClaims {
     pub pinned: Units,
     /// What was said last, whole.
     pub newest: Units,
-    /// The requests beside it, cut as far as they can be.
+    /// The requests beside it: short ones whole, others cut as far as they can be.
     pub requests: Units,
+    /// The body of the smallest summary.
+    pub summary: Units,
 }
 
 impl RoomClaims {
-    /// All of it.
+    /// All of it but what the summary says.
     pub fn total(self) -> Units {
         self.pinned + self.newest + self.requests
     }
@@ -196,8 +204,16 @@ pub(crate) fn count_claims(scene: &PlanInput<'_>) -> RoomClaims {
     RoomClaims {
         pinned: scene.frame + draft.pinned,
         newest: newest.iter().map(|unit| scene.cost(*unit)).sum(),
-        requests: draft.least(&draft.required_units()),
+        requests: draft.least_of_requests(),
+        summary: scene.least_summary,
     }
+}
+
+/// True where the newest fits a budget beside what must stay and the smallest summary: cut all the same, it was
+/// answers of tools that left no small one.
+pub(crate) fn newest_fits(scene: &PlanInput<'_>, budget: Units) -> bool {
+    let claims = count_claims(scene);
+    claims.total() + scene.least_summary_within(budget) <= budget
 }
 
 /// The last rung: one turn, one pair.
@@ -244,6 +260,8 @@ struct PlanDraft<'s, 'a> {
     budget: Units,
     spent: Units,
     pinned: Units,
+    /// What is held back for the summary's body because the newest was cut for it.
+    held: Units,
     fates: Vec<UnitFate>,
 }
 
@@ -254,6 +272,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             budget,
             spent: scene.frame,
             pinned: Units(0),
+            held: Units(0),
             fates: vec![UnitFate::Demoted; scene.outline.units.len()],
         }
     }
@@ -293,18 +312,21 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         }
     }
 
-    /// What was said last, whole where it fits beside the least that must be there,
+    /// What was said last, whole where it fits beside the least that must be there and the smallest summary,
     /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below, and so is
     /// a fresh answer of a tool that would leave a budget that somebody named no small summary.
     fn keep_newest(&mut self) {
         let newest = self.unpinned_newest();
         newest.iter().for_each(|u| self.set(*u, UnitFate::Verbatim));
-        let rest = self.least(&self.required_units());
+        let rest = self.least_of_requests();
         let has_answers = |u: usize| self.scene.entries(u).iter().any(Entry::has_results);
         let is_apart = |u: &usize| !self.is_bounded() && has_answers(*u);
         let (answers, words): (Vec<usize>, Vec<usize>) = newest.iter().partition(|u| is_apart(u));
+        let least = self.scene.least_summary_within(self.budget);
         let room = self.free() - rest - self.least(&answers);
-        if !self.take_whole(&words, room) {
+        if !self.take_whole(&words, room - least) {
+            self.held = Units(least.0 * 2).min(self.scene.least_summary);
+            let room = room - self.held;
             match self.clip_to_fit(&words, room, GENTLY) {
                 Some(taken) => self.spent += taken,
                 None => words.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
@@ -356,6 +378,16 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         least.sum()
     }
 
+    /// What the requests cost that must stay: the task in a sentence or two is worth its place whole.
+    fn least_of_requests(&self) -> Units {
+        let short = self.scene.estimator.to_units(REQUEST_LEAST);
+        let least = |unit: &usize| match self.scene.cost(*unit) {
+            cost if cost <= short => cost,
+            _ => self.least(&[*unit]),
+        };
+        self.required_units().iter().map(least).sum()
+    }
+
     /// The first request, the one being worked on and an open tool loop: always there, clipped if huge.
     fn keep_requests(&mut self) -> Result<(), CompactError> {
         let must = self.required_units();
@@ -386,7 +418,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             self.set(unit, fate);
             total += cost;
         }
-        if total > self.free() {
+        if total > self.free() - self.held {
             total = self.clip_required(&must)?;
         }
         self.spent += total;
@@ -419,7 +451,9 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
 
     /// Clips everything that must stay to one level; fails when even that is too much.
     fn clip_required(&mut self, must: &[usize]) -> Result<Units, CompactError> {
-        let taken = self.clip_to_fit(must, self.free(), HARD);
+        let beside_summary = self.free() - self.held;
+        let taken = self.clip_to_fit(must, beside_summary, HARD);
+        let taken = taken.or_else(|| self.clip_to_fit(must, self.free(), HARD));
         taken.ok_or_else(|| self.insufficient(self.spent + self.least(must)))
     }
 
@@ -488,9 +522,12 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     }
 
     /// What the recent part may take: its share, or beside a bounded summary as much as half, and nothing of a small view
-    /// whose size nobody named.
+    /// whose size nobody named, or of one that what was said last was cut for.
     fn recent_room(&self) -> Units {
         let is_named = self.scene.summary_limit == Units(u64::MAX);
+        if self.held > Units(0) {
+            return Units(0);
+        }
         if !is_named && self.budget < self.scene.estimator.to_units(SMALL_VIEW) {
             return Units(0);
         }
@@ -702,6 +739,11 @@ impl PlanInput<'_> {
         self.range(unit)
             .and_then(|r| self.conversation.entries.get(r))
             .unwrap_or_default()
+    }
+
+    /// What the smallest summary may take of a budget.
+    fn least_summary_within(&self, budget: Units) -> Units {
+        Units(budget.0 / LEAST_SUMMARY_PART).min(self.least_summary)
     }
 
     /// The units that hold what was said last. Of those, a reset keeps requests alone.

@@ -39,6 +39,8 @@ pub(super) struct MeasuredHistory<'i, 'a> {
     /// What the view may cost.
     pub(super) budget: Units,
     costs: Vec<Units>,
+    /// What the body of the smallest summary costs.
+    least_summary: Units,
     meaning: Cow<'a, [MeaningVector]>,
     /// Tells messages that later ones replaced; they are looked for when the first is asked about.
     has_fallen: Box<dyn Fn(u64) -> bool + 'a>,
@@ -77,6 +79,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             frame_cost: input.estimator.count_message(&empty),
             budget: input.estimator.to_units(input.budget),
             costs: costs_after_conform(input, &outline),
+            least_summary: summarize::least_body_cost(input.ledger, input.estimator),
             meaning: meaning_vectors(input, &outline),
             has_fallen: fallen_messages(input.ledger),
             input,
@@ -104,6 +107,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             estimator: input.estimator,
             receipt: self.receipt_id(),
             frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
+            least_summary: self.least_summary,
             summary_limit: limit.unwrap_or(Units(u64::MAX)),
             is_named: limit.is_none(),
             has_fallen: &*self.has_fallen,

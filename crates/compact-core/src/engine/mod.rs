@@ -32,7 +32,7 @@ pub use claim::{claims_summary, classify_summaries};
 pub use input::{CompactionInput, Originals};
 pub use preview::{planned_counts, preview, room_claims, summary_source};
 pub(crate) use prior::entry_ordinals;
-pub use prior::{Prior, common_prefix, ledger_before, session_ledger};
+pub use prior::{Prior, TakenBack, common_prefix, ledger_without, session_ledger};
 pub use run::compact;
 
 /// A finished compaction, not yet committed.

@@ -7,7 +7,7 @@ use crate::identity::{Chain, EntryHash};
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{Outline, UnitHealth, UnitKind};
 use crate::pin::PinState;
-use crate::plan::{Plan, UnitFate};
+use crate::plan::{self, Plan, UnitFate};
 use crate::prompt::SummaryContent;
 use crate::receipt::{
     CutRequest, ENGINE, KeptCounts, OutcomeKind, ProseUse, Receipt, ReceiptNote, ordinal_spans,
@@ -195,8 +195,17 @@ impl CompactionReport<'_, '_> {
         if self.count_carried() > 0 {
             notes.push(ReceiptNote::UnprovenSummary);
         }
+        let count = self.input.prior.map_or(0, |prior| prior.trimmed);
+        if count > 0 {
+            notes.push(ReceiptNote::ViewTrimmed { count });
+        }
         if self.count_newest_cut() > 0 {
-            notes.push(ReceiptNote::NewestCut);
+            notes.push(
+                match plan::newest_fits(&self.measured.plan_input(), self.measured.budget) {
+                    true => ReceiptNote::AnswersCut,
+                    false => ReceiptNote::NewestCut,
+                },
+            );
         }
         notes.extend(self.cut_requests().map(ReceiptNote::RequestCut));
         let units = self.measured.outline.units.iter();

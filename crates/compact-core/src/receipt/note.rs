@@ -29,8 +29,15 @@ pub enum ReceiptNote {
     },
     /// A summary that says it is ours, and that nothing here proves.
     UnprovenSummary,
-    /// What was said last was cut.
+    /// A history lacks messages of the view before it, and shows its summary and what follows.
+    ViewTrimmed {
+        /// How many.
+        count: u64,
+    },
+    /// What was said last was cut: it does not fit.
     NewestCut,
+    /// The newest answers of tools were cut: in a budget that somebody names the summary comes before them.
+    AnswersCut,
     /// A request of the user was cut.
     RequestCut(CutRequest),
     /// Tool messages without their counterpart were left out.
@@ -78,11 +85,19 @@ impl fmt::Display for ReceiptNote {
                 "{author} was shown {shown} of {of} tokens that left the view; the ledger covers the rest"
             ),
             ReceiptNote::UnprovenSummary => f.write_str(
-                "a summary names a compaction that is not on record for this session: \
-                 it was read as a model's words, and what it stands for is not archived here",
+                "a summary names a compaction whose view this history does not begin with, or that is not on record: \
+                 it was read as a model's words, and nothing else of that compaction is told",
+            ),
+            ReceiptNote::ViewTrimmed { count } => write!(
+                f,
+                "this history lacks {count} of the messages that the view before had before its summary: \
+                 what they said is not told any more, all else is"
             ),
             ReceiptNote::NewestCut => f.write_str(
                 "what was said last would leave too little of the budget for what must stay and a summary: it was cut, and the whole is archived",
+            ),
+            ReceiptNote::AnswersCut => f.write_str(
+                "the newest answers of tools would leave the summary less than four fifths of the budget that was named, and less than 8192 tokens: they were cut, and the whole is archived",
             ),
             ReceiptNote::RequestCut(request) => write!(
                 f,
@@ -154,7 +169,9 @@ mod tests {
                 of: Tokens(9),
             },
             ReceiptNote::UnprovenSummary,
+            ReceiptNote::ViewTrimmed { count: 1 },
             ReceiptNote::NewestCut,
+            ReceiptNote::AnswersCut,
             ReceiptNote::RequestCut(CutRequest::First),
             ReceiptNote::RequestCut(CutRequest::Latest),
             ReceiptNote::MalformedToolMessages { count: 2 },
@@ -168,8 +185,10 @@ mod tests {
             serde_json::json!([
                 "the words of the model were left out: with them the view would have shown fewer facts",
                 "the model was shown 3 of 9 tokens that left the view; the ledger covers the rest",
-                "a summary names a compaction that is not on record for this session: it was read as a model's words, and what it stands for is not archived here",
+                "a summary names a compaction whose view this history does not begin with, or that is not on record: it was read as a model's words, and nothing else of that compaction is told",
+                "this history lacks 1 of the messages that the view before had before its summary: what they said is not told any more, all else is",
                 "what was said last would leave too little of the budget for what must stay and a summary: it was cut, and the whole is archived",
+                "the newest answers of tools would leave the summary less than four fifths of the budget that was named, and less than 8192 tokens: they were cut, and the whole is archived",
                 "the user's first request takes more than its share of the budget and was cut; the whole is archived",
                 "the user's latest message takes more than its share of the budget and was cut; the whole is archived",
                 "2 malformed tool messages (a call without result, or a result without call) were left out of the view",

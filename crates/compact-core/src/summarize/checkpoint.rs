@@ -105,7 +105,9 @@ fn in_flight(ledger: &Ledger) -> Vec<String> {
         ToolRunOutcome::Pending => format!("{} → no answer yet", run.text),
         ToolRunOutcome::Ok => format!("{} → ok", run.text),
         ToolRunOutcome::Failed(why) => format!("{} → failed: {why}", run.text),
-        ToolRunOutcome::Refused(why) => format!("{} → refused by the user: {why}", run.text),
+        ToolRunOutcome::Refused(why) => {
+            format!("{} → {}", run.text, fact_line::refusal_text(why))
+        }
     });
     told.collect()
 }

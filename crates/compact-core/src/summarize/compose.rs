@@ -11,7 +11,7 @@ use super::file_state::FileStates;
 use super::form::NameForms;
 use super::layout;
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable, split_label};
-use super::revoke::RevokedRules;
+use super::revoke::{self, RevokedRules};
 use super::root::RootDirectory;
 use super::select::{GreedyChoice, PieceOffer, ShownLevel};
 use super::series::SeriesTable;
@@ -167,20 +167,28 @@ impl SummaryMaterial<'_> {
         messages: &[QuotedMessage<'_>],
         most: Option<usize>,
     ) {
+        // Where not all are told, the word that takes another one back must not lose to it.
+        let revised = match most {
+            Some(_) => Vec::new(),
+            None => revoke::revised_messages(messages.iter().map(|said| said.text.as_str())),
+        };
+        let kept = messages.iter().enumerate();
+        let kept = kept.filter(|(at, _)| !revised.contains(at));
+        let messages: Vec<&QuotedMessage<'_>> = kept.map(|(_, said)| said).collect();
         let pieces: Vec<usize> = messages
             .iter()
             .map(|said| speech::push_message(table, said, most.unwrap_or(LEAST_MESSAGE), self.size))
             .collect();
         match most {
             Some(_) => {
-                let newest = || pieces.iter().zip(messages).rev();
+                let newest = || pieces.iter().zip(&messages).rev();
                 let said = |routine| newest().filter(move |(_, m)| (m.times > 1) == routine);
                 let ordered = said(false).chain(said(true));
                 claims.first.extend(ordered.map(|(piece, _)| piece));
             }
             None => {
                 let newest = self.request.ledger.facts.requests.last();
-                weigh_messages(table, &pieces, messages, newest.map_or(0, |f| f.ordinal));
+                weigh_messages(table, &pieces, &messages, newest.map_or(0, |f| f.ordinal));
                 claims.messages = pieces;
             }
         }
@@ -333,7 +341,7 @@ fn equal_cut(lengths: &[usize], room: f64) -> Option<usize> {
 fn weigh_messages(
     table: &mut PieceTable,
     pieces: &[usize],
-    messages: &[QuotedMessage<'_>],
+    messages: &[&QuotedMessage<'_>],
     newest: u32,
 ) {
     for ((nth, said), at) in pieces.iter().zip(messages).zip(0..) {

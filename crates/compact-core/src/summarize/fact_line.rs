@@ -143,6 +143,14 @@ pub(super) fn fact_lines(
     out
 }
 
+/// The lines of the smallest summary: the rules, and where the work stands.
+pub(super) fn least_lines(ledger: &Ledger) -> Vec<FactLine> {
+    let facts = &ledger.facts;
+    let mut lines = rule_lines(facts, &RevokedRules::from_facts(facts), &|_| false);
+    lines.extend(state_lines(facts));
+    lines
+}
+
 /// The rules that hold and what released them, the user's before the host's, those for the session before those for the
 /// step at hand, those of the newest message first and each message's in their order.
 fn rule_lines(
@@ -161,10 +169,14 @@ fn rule_lines(
     });
     let mut seen = HashSet::new();
     told.retain(|(f, _)| seen.insert(f.text.to_lowercase()));
+    let quotable = |f: &Fact| short_message(facts, revoked, f).filter(|m| !is_shown(m));
+    let messages = told
+        .iter()
+        .filter_map(|(f, _)| Some((f.ordinal, quotable(f)?)));
+    let messages: HashMap<u32, String> = messages.collect();
     let mut whole = HashSet::new();
-    let quoted = |(f, about): (&Fact, Option<u32>)| match short_message(facts, revoked, f)
-        .filter(|message| !is_shown(message))
-    {
+    // A message that is quoted whole tells all its rules at once.
+    let quoted = |(f, about): (&Fact, Option<u32>)| match messages.get(&f.ordinal) {
         Some(_) if !whole.insert(f.ordinal) => None,
         Some(message) => Some(FactLine {
             about,
@@ -463,12 +475,20 @@ fn file_line(file: &FileFact) -> FactLine {
     )
 }
 
+/// That the user refused a call, with the reason if there is one.
+pub(super) fn refusal_text(why: &str) -> String {
+    match why.is_empty() {
+        true => "refused by the user".to_owned(),
+        false => format!("refused by the user: {why}"),
+    }
+}
+
 fn step_line(run: &ToolRun) -> FactLine {
     let end = match &run.outcome {
         ToolRunOutcome::Pending => "no answer yet".to_owned(),
         ToolRunOutcome::Ok => "ok".to_owned(),
         ToolRunOutcome::Failed(why) => format!("failed: {why}"),
-        ToolRunOutcome::Refused(why) => format!("refused by the user: {why}"),
+        ToolRunOutcome::Refused(why) => refusal_text(why),
     };
     new_fact_line(
         SectionTopic::Steps,

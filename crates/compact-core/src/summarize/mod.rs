@@ -36,7 +36,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Fact, Ledger, clip, has_sentence, scan_names};
-use crate::token::{Estimator, Units};
+use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use compose::SummaryMaterial;
 use fact_line::FactLine;
 use revoke::RevokedRules;
@@ -206,6 +206,21 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
         lines,
     };
     material.compose(chars)
+}
+
+/// A summary of more tokens is not the smallest, however many rules there are.
+const LEAST_BODY: Tokens = Tokens(1_024);
+
+/// What a body costs that tells the rules that hold, and where the work stands. A small summary gives each half of
+/// itself at most.
+pub(crate) fn least_body_cost(ledger: &Ledger, estimator: &dyn Estimator) -> Units {
+    let lines = fact_line::least_lines(ledger);
+    let text: String = lines
+        .iter()
+        .map(|line| format!("- {}\n", line.text))
+        .collect();
+    let cost = Units(estimator.count_units(&text).0 * 2);
+    cost.min(estimator.to_units(LEAST_BODY))
 }
 
 /// A sentence of the user's or the host's that rules, and whether it still holds.

@@ -159,6 +159,27 @@ fn revoked_statements(requests: &[Fact]) -> Vec<RevokedStatement> {
     revoked
 }
 
+/// Which of a user's messages a later one takes back: it says that something changed, and names most of what the
+/// earlier one is about.
+pub(super) fn revised_messages<'m>(messages: impl Iterator<Item = &'m str>) -> Vec<usize> {
+    let mut earlier: Vec<HashSet<String, FixedState>> = Vec::new();
+    let mut revised = Vec::new();
+    for text in messages {
+        let subject: HashSet<String, FixedState> = meaningful_words(text).collect();
+        let is_like = |old: &&HashSet<String, FixedState>| {
+            let common = old.intersection(&subject).count();
+            common >= 2 && common * 2 >= old.len()
+        };
+        if split_sentences(text).any(|(sentence, _)| is_revision(&sentence)) {
+            let olds = earlier.iter().enumerate();
+            let olds = olds.filter(|(_, old)| is_like(old));
+            revised.extend(olds.map(|(at, _)| at));
+        }
+        earlier.push(subject);
+    }
+    revised
+}
+
 /// A text without a sentence, also where the text was cut within it.
 pub(super) fn without(text: &str, sentence: &str) -> String {
     if let Some(found) = find_phrase(text, sentence) {

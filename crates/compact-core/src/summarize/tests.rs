@@ -856,6 +856,52 @@ fn an_exception_for_one_case_leaves_the_rule_standing() {
     }
 }
 
+/// In whatever room there is, an order is not told without the word that takes it back.
+#[test]
+fn an_order_is_not_told_without_the_word_that_takes_it_back() {
+    let order = "Use Redis for the session cache, with a lifetime of 24 hours.";
+    let later = "Actually, scratch Redis, operations want no new users of it this quarter. Use a Postgres table for the session cache instead, with 72 hours.";
+    let mut messages = vec!["Build the new shop.".to_owned(), order.to_owned()];
+    messages.extend((0..12).map(|n| format!("Part {n}: look at src/part_{n}.rs and tell me in a sentence what the function run_{n} does there.")));
+    messages.insert(6, later.to_owned());
+    let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+    let turns = messages.iter().flat_map(|text| {
+        [
+            Entry::from_text("u", Role::User, *text),
+            Entry::from_text("a", Role::Assistant, "Understood."),
+        ]
+    });
+    let entries: Vec<Entry> = turns.collect();
+    let mut told = 0;
+    for tokens in (60..=600).step_by(30) {
+        let text = of_size(&entries, tokens);
+        assert!(
+            !text.contains(order) || text.contains("scratch Redis"),
+            "{tokens}: {text}"
+        );
+        told += u32::from(text.contains("scratch Redis"));
+    }
+    assert!(told > 6, "{told}");
+}
+
+/// A message that is quoted whole tells all its rules.
+#[test]
+fn a_message_with_two_rules_stands_once() {
+    let rules = "But do not touch services/refund/legacy.py, finance freezes it until April 14. Also, never log the email.";
+    let text = said(&["Port the refunds.", rules, "Go on."]);
+    assert_eq!(text.matches("never log the email").count(), 1, "{text}");
+    assert_eq!(text.matches("do not touch services").count(), 1, "{text}");
+}
+
+#[test]
+fn a_refusal_without_a_reason_ends_there() {
+    assert_eq!(fact_line::refusal_text(""), "refused by the user");
+    assert_eq!(
+        fact_line::refusal_text("too early"),
+        "refused by the user: too early"
+    );
+}
+
 #[test]
 fn rules_of_the_same_form_about_other_things_both_hold() {
     let rules = [

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::fact_line::refusal_text;
 use super::file_state::FileStates;
 use super::form::NameForms;
 use super::name_line::{is_argument_name, is_taken_out};
@@ -463,7 +464,7 @@ fn outcome_text(run: &ToolRun, closed_by: Option<u32>) -> String {
             Some(pass) => format!("→ failed: {why} (passed since, #{pass})"),
             None => format!("→ failed: {why}"),
         },
-        ToolRunOutcome::Refused(why) => format!("→ refused by the user: {why}"),
+        ToolRunOutcome::Refused(why) => format!("→ {}", refusal_text(why)),
     }
 }
 

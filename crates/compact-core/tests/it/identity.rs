@@ -85,6 +85,7 @@ fn whatever_can_change_a_view_or_its_archive_changes_the_receipt() {
         summary_version: 1,
         view: Vec::new(),
         ledger: Ledger::default().into(),
+        trimmed: 0,
     };
     let brief = Policy {
         keep_recent_turns: policy.keep_recent_turns + 1,

@@ -161,7 +161,7 @@ fn beside_answers(budget: Tokens) -> Tokens {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Whatever came last: words of a person beside any summary, answers of tools beside a small one.
+    /// Whatever came last: words of a person beside the user's rules, answers of tools beside a small summary.
     #[test]
     fn in_a_named_budget_too_what_was_said_last_is_whole_while_it_fits(
         conversation in scene::conversation(),
@@ -181,15 +181,24 @@ proptest! {
         let has_answers = conversation.entries.iter().skip(conversation.newest_start()).any(Entry::has_results);
         let summary = match has_answers {
             true => estimator.to_units(beside_answers(budget)),
-            false => Units(0),
+            false => claims.summary.min(Units(estimator.to_units(budget).0 / 8)),
         };
-        let needed = claims.pinned + claims.newest + claims.requests.max(summary);
+        let beside = match has_answers {
+            true => claims.requests.max(summary),
+            false => claims.requests + summary,
+        };
+        let needed = claims.pinned + claims.newest + beside;
         let cut = made.receipt.kept.newest_cut;
         if needed <= estimator.to_units(budget) {
             prop_assert_eq!(cut, 0, "{:?} in {}", claims, budget);
         }
-        let is_noted = made.receipt.notes.contains(&ReceiptNote::NewestCut);
-        prop_assert_eq!(is_noted, cut > 0);
+        let notes = [ReceiptNote::NewestCut, ReceiptNote::AnswersCut].map(|note| made.receipt.notes.contains(&note));
+        prop_assert_eq!(notes.contains(&true), cut > 0);
+        // The note tells the true reason: answers alone give way where all would fit.
+        let least = claims.summary.min(Units(estimator.to_units(budget).0 / 8));
+        let fits = claims.total() + least <= estimator.to_units(budget);
+        prop_assert!(cut == 0 || notes == [!fits, fits]);
+        prop_assert!(cut == 0 || !fits || has_answers);
     }
 }
 
@@ -217,6 +226,48 @@ fn a_message_that_takes_most_of_a_named_budget_is_whole() {
         assert_eq!(made.receipt.notes, Vec::<ReceiptNote>::new(), "{tokens}");
         let used = made.receipt.tokens_after;
         assert!(used <= budget && used.0 * 10 >= budget.0 * 8, "{used}");
+    }
+}
+
+/// A log that was pasted between two sentences, which fits no view: the user's rules and the short task have their
+/// room before it, and the sentences around it stay.
+#[test]
+fn a_pasted_log_gives_way_to_the_rules_and_the_task() {
+    let rules = [
+        "Never touch src/legacy.rs, finance freezes it.",
+        "The cleanup must always run at 03:30 UTC.",
+        "Do not push, I will push myself on Friday.",
+    ];
+    let task = "Move the checkout service to the new API. Keep the public paths as they are.";
+    let (opening, question) = ("Please review this log:", "Which shard is the slowest?");
+    let log = format!("{opening}\n{}\n{question}", prose(7, 9_000));
+    let mut entries = vec![Entry::from_text("u", Role::User, task)];
+    entries.extend(rules.map(|rule| Entry::from_text("u", Role::User, rule)));
+    entries.extend((0..12).flat_map(|i| exchange(i, 150)));
+    entries.push(Entry::from_text("a", Role::Assistant, "All read."));
+    entries.push(Entry::from_text("u", Role::User, log));
+    let conversation = conversation(entries);
+    for budget in [1_000, 1_500, 4_000, 8_000].map(Tokens) {
+        let policy = Policy::default();
+        let made = scene::compact(&conversation, &policy, budget, Setting::PLAIN, None);
+        let Ok(CompactionOutcome::Compacted(made)) = made else {
+            panic!("{made:?}")
+        };
+        let shown = made.view.shown_entries(&conversation);
+        let said: Vec<String> = shown.iter().map(Entry::plain_text).collect();
+        assert_eq!(said[0], task, "{budget}");
+        let newest = said.last().unwrap();
+        assert!(
+            newest.starts_with(opening) && newest.ends_with(question),
+            "{budget}: {newest}"
+        );
+        for rule in rules {
+            assert!(
+                said.iter().any(|text| text.contains(rule)),
+                "{budget}: {rule}"
+            );
+        }
+        assert_eq!(made.receipt.notes, [ReceiptNote::NewestCut], "{budget}");
     }
 }
 

@@ -246,8 +246,9 @@ pub(crate) fn compact_in(
 ) -> (Tokens, Result<CompactionOutcome, CompactError>) {
     with_input(conversation, policy, setting, prior, |input| {
         let bounds = ViewBounds::from_account(window, policy, &account(conversation, setting));
-        let claims = engine::room_claims(&input).map(|claims| claims.total());
-        let budget = bounds.budget_for(setting.estimator().to_tokens(claims.unwrap_or_default()));
+        let claims = engine::room_claims(&input).unwrap_or_default();
+        let tokens = |units| setting.estimator().to_tokens(units);
+        let budget = bounds.budget_for(tokens(claims.total()), tokens(claims.summary));
         let limit = Some(bounds.summary_limit(budget));
         let made = engine::compact(&input.budget(budget).summary_limit(limit));
         (budget, made)

@@ -391,8 +391,8 @@ impl CompactionJob<'_> {
             wanted,
             ..self.manager.bounds(account, tokens)
         };
-        let claimed = self.manager.estimator.to_tokens(claims.total());
-        self.measured.budget = bounds.budget_for(claimed);
+        let tokens = |units| self.manager.estimator.to_tokens(units);
+        self.measured.budget = bounds.budget_for(tokens(claims.total()), tokens(claims.summary));
         self.measured.summary_limit = Some(bounds.summary_limit(self.measured.budget));
         Ok(())
     }
@@ -515,6 +515,7 @@ impl CompactionJob<'_> {
             summary_version: receipt.summary_version,
             view,
             ledger: self.measured.ledger,
+            trimmed: 0,
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use compact::format::{BoundaryStamp, FormatError};
 use compact::manager::{
-    CommittedCompaction, Compaction, CompactionRequest, Manager, RequestOutcome,
+    CommittedCompaction, Compaction, CompactionRequest, Manager, RequestOutcome, namesake_opening,
 };
 use compact::message::{Chain, EntryHash, View, frame};
 use compact::receipt::Retention;
@@ -165,6 +165,10 @@ fn compacted_answer(
     let format = opened.parsed.document.format().name();
     set_field(&mut json, "output", json!(output_path(args)));
     set_field(&mut json, "format", json!(format));
+    let other = namesake_note(opened, &commit.compaction.receipt.session_id);
+    if let (Some(note), Some(notes)) = (&other, json["notes"].as_array_mut()) {
+        notes.push(json!(note));
+    }
     if let Some(artifacts) = &artifacts {
         set_field(&mut json, "artifacts", artifacts.to_json());
     }
@@ -175,6 +179,16 @@ fn compacted_answer(
         true => answer.having_archived(),
         false => answer,
     }
+}
+
+/// What is said where a transcript calls itself like a session on record that is another one.
+fn namesake_note(opened: &OpenedTranscript, session: &str) -> Option<String> {
+    let name = opened.parsed.conversation.session_id.as_deref()?;
+    session.starts_with(&namesake_opening(name)).then(|| {
+        format!(
+            "the transcript calls itself {name}, which on record is another session: this one is {session}"
+        )
+    })
 }
 
 struct UnchangedSession {
@@ -384,6 +398,9 @@ fn render_compaction(
 ) -> String {
     let receipt = &commit.compaction.receipt;
     let mut table = receipt_table(receipt, charset);
+    if let Some(note) = namesake_note(opened, &receipt.session_id) {
+        table.add_row(["note".to_owned(), note]);
+    }
     table.add_row(["archive".to_owned(), describe_archive(app, &commit.receipt)]);
     if let Some(path) = output_path(args).filter(|p| *p != Path::new("-")) {
         table.add_row(["written".to_owned(), path.display().to_string()]);

@@ -4,8 +4,10 @@
 //! the wire, then the chain of entry hashes: never how a conversation begins. A frame is believed when
 //! its full receipt id is on record for the session and the history opens with that record's view up to
 //! its summary; what the view shows beyond that, and the history does not, was taken back, and the
-//! ledger ends before it. Some agents put the summary first: a history that does so, and whose session
-//! nobody named, has to show the whole view. A line that somebody went on from otherwise is a session of its own.
+//! ledger ends before it. Some agents put the summary first, and some clients drop what stands before it: a history
+//! that does so has to show what comes next, and the whole rest of the view if nobody named its session. A line that
+//! somebody went on from otherwise is a session of its own, and so is a history that is called like one that it has
+//! nothing in common with.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use compact_core::engine::{self, Prior};
+use compact_core::engine::{self, Prior, TakenBack};
 use compact_core::frame;
 use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
@@ -30,6 +32,14 @@ const MOST_CLAIMS: usize = 16;
 
 /// What opens the names of sessions that nobody named.
 const UNNAMED: &str = "session-";
+
+/// Characters that tell a session from the one that it is called like.
+const NAMESAKE_MARK: usize = 12;
+
+/// How the name of a session opens that is called like another one.
+pub fn namesake_opening(name: &str) -> String {
+    format!("{name}@")
+}
 
 /// Where a history stands.
 pub(super) struct ResolvedHistory<'a> {
@@ -172,11 +182,15 @@ impl Manager {
         {
             return Ok(name);
         }
-        if let Some(name) = &request.conversation.session_id {
-            return Ok(name.clone());
-        }
         let entries = request.conversation.entries.iter().zip(hashes);
         let beginnings = Chain::prefix_chains(entries);
+        if let Some(name) = &request.conversation.session_id {
+            let is_left = opening.is_some_and(|opening| opening.record.session_id == *name);
+            return match is_left || self.continues_session(name, request, hashes).await? {
+                true => Ok(name.clone()),
+                false => self.namesake(name, &beginnings).await,
+            };
+        }
         let known = match opening {
             Some(_) => None,
             None => self.session_on_record(&beginnings, "").await?,
@@ -185,11 +199,52 @@ impl Manager {
         Ok(known.unwrap_or_else(|| format!("{UNNAMED}{whole}")))
     }
 
+    /// Whether a history may be the session that its wire says: nothing is on record there, or something that it has
+    /// in common with this one. A history that was rewound or forked begins alike; a transcript that its agent compacted
+    /// has all its lines before what is live now.
+    async fn continues_session(
+        &self,
+        name: &str,
+        request: &CompactionRequest<'_>,
+        hashes: &[EntryHash],
+    ) -> Result<bool, Error> {
+        let chain = self.catalog.session_records(name).await?;
+        let first = hashes.get(request.conversation.leading_instructions());
+        let begins_alike = |record: &CompactionRecord| {
+            let mut known = record.entry_hashes.iter();
+            first.is_none_or(|first| known.any(|known| known == first))
+        };
+        if chain.is_empty() || chain.iter().any(begins_alike) {
+            return Ok(true);
+        }
+        let (Some(archive), Some(pack)) = (
+            &self.archive,
+            chain.last().and_then(|record| record.input_pack),
+        ) else {
+            return Ok(false);
+        };
+        let before = archive.get(&pack).await;
+        let original = self.bytes_to_archive(&request.original);
+        Ok(before.is_ok_and(|before| original.starts_with(&before)))
+    }
+
+    /// A name for a history that is called like a session which it has nothing in common with: what the name means
+    /// does not change by it.
+    async fn namesake(&self, name: &str, beginnings: &[Chain]) -> Result<String, Error> {
+        let opening = namesake_opening(name);
+        let found = self.catalog.find_sessions(beginnings).await?;
+        let mut known = found.into_iter().map(|(name, _)| name);
+        let known = known.find(|known| known.starts_with(&opening));
+        let whole = beginnings.last().copied().unwrap_or(Chain::EMPTY);
+        let mark: String = whole.to_string().chars().take(NAMESAKE_MARK).collect();
+        Ok(known.unwrap_or_else(|| format!("{opening}{mark}")))
+    }
+
     /// The session of a view that a history goes on from, unless somebody went on from it otherwise.
     async fn session_behind(&self, opening: &OpeningRecord) -> Result<Option<String>, Error> {
         let record = &opening.record;
         let ShownPrefix { history, known } = &opening.shown;
-        if *known < record.view_hashes.len() {
+        if !opening.is_shown_whole() {
             return Ok(None);
         }
         let beyond = [history, &opening.written].map(|all| all.get(*known..).unwrap_or_default());
@@ -256,7 +311,7 @@ impl Manager {
         shown: &ShownPrefix,
     ) -> Result<Option<Prior>, Error> {
         // Where nothing was taken back since, the ledger is the one that its compaction was made with.
-        let is_whole = shown.end_ordinal(record.view_identity()) == u64::MAX;
+        let is_whole = shown.taken_back(record.view_identity()).is_nothing();
         if is_whole && let Some(ledger) = self.kept_ledger(record).await {
             let mut prior = prior_with(record, ledger);
             align(&mut prior, shown);
@@ -272,9 +327,9 @@ impl Manager {
         shown: &ShownPrefix,
     ) -> Result<Option<Prior>, Error> {
         let lineage = self.lineage(record).await?;
-        let ends = ledger_ends(&lineage, shown);
+        let taken_back = taken_back_since(&lineage, shown);
         let mut prior: Option<Prior> = None;
-        for (record, end) in lineage.iter().zip(ends) {
+        for (record, taken_back) in lineage.iter().zip(taken_back) {
             let Ok(original) = self.input_of(record).await else {
                 continue;
             };
@@ -286,7 +341,9 @@ impl Manager {
             }
             engine::classify_summaries(&mut conversation, &hashes, prior.as_ref());
             let before = prior.as_ref();
-            let ledger = engine::ledger_before(&conversation, &hashes, before, &self.redactor, end);
+            let redactor = &self.redactor;
+            let ledger =
+                engine::ledger_without(&conversation, &hashes, before, redactor, &taken_back);
             prior = Some(prior_with(record, Arc::new(ledger)));
         }
         let mut prior = prior.filter(|prior| prior.receipt_id == record.receipt_id);
@@ -336,6 +393,7 @@ fn prior_with(record: &CompactionRecord, ledger: Arc<Ledger>) -> Prior {
         receipt_id: record.receipt_id.clone(),
         summary_version: record.summary_version,
         view: record.view_identity(),
+        trimmed: 0,
     }
 }
 
@@ -379,12 +437,16 @@ impl OpeningRecord {
         let instructions = conversation.entries.iter().take(at);
         let leading = instructions.take_while(|e| e.role.is_instruction()).count();
         let history = hashes.get(leading..)?;
-        let view = in_order_of(record.view_identity(), history);
+        let view = PlacedView::in_history(record.view_identity(), history);
         let entries = conversation.entries.iter().skip(leading);
         let written: Vec<EntryHash> = entries.map(EntryHash::as_written).collect();
-        let known = history.iter().zip(&written).zip(&view);
+        let known = history.iter().zip(&written).zip(&view.entries);
         let known = known.take_while(|((is, or), (was, _))| *is == was || *or == was);
         let known = known.count();
+        // Put first, a summary proves nothing alone: it was not given out in that place.
+        if view.is_moved && known == 1 {
+            return None;
+        }
         let shown = ShownPrefix {
             history: history.to_vec(),
             known,
@@ -399,24 +461,25 @@ impl OpeningRecord {
     /// Whether a history that nobody named shows enough: the view as it was made, as far as the history goes on
     /// from it, or all of it with the summary first. Its agent may have named it.
     fn is_provable(&self, conversation: &Conversation) -> bool {
-        let view = &self.record.view_hashes;
-        let is_moved = in_order_of(self.record.view_identity(), &self.shown.history)
-            .first()
-            .map(|(hash, _)| hash)
-            != view.first();
+        let view = PlacedView::in_history(self.record.view_identity(), &self.shown.history);
+        let is_as_made = !view.is_moved && view.trimmed.is_empty();
         let is_named = conversation.session_id.as_ref() == Some(&self.record.session_id);
-        !is_moved || is_named || self.shown.known >= view.len()
+        is_as_made || is_named || self.shown.known >= view.entries.len()
+    }
+
+    /// Whether a history shows all that is left of the view.
+    fn is_shown_whole(&self) -> bool {
+        let view = PlacedView::in_history(self.record.view_identity(), &self.shown.history);
+        self.shown.known >= view.entries.len()
     }
 }
 
 impl ShownPrefix {
     /// What the input of a record shows of the view before it.
     fn in_record(record: &CompactionRecord, view: &[(EntryHash, u64)]) -> ShownPrefix {
-        let ends = [
-            view.first(),
-            summary_position(view).and_then(|at| view.get(at)),
-        ];
-        let opens = |hash: &EntryHash| ends.iter().flatten().any(|(first, _)| first == hash);
+        let first = summary_position(view).and_then(|at| view.get(..=at));
+        let first = first.unwrap_or_default();
+        let opens = |hash: &EntryHash| first.iter().any(|(known, _)| known == hash);
         let new_from = record.new_from as usize;
         let known = record.entry_hashes.get(..new_from).unwrap_or_default();
         let leading = known.iter().position(opens).unwrap_or(new_from);
@@ -427,23 +490,78 @@ impl ShownPrefix {
         }
     }
 
-    /// The ordinal of the first entry of a view that is not shown any more.
-    fn end_ordinal(&self, view: Vec<(EntryHash, u64)>) -> u64 {
-        let view = in_order_of(view, &self.history);
-        let gone = view.get(self.known);
-        gone.map_or(u64::MAX, |(_, ordinal)| *ordinal)
+    /// What of a view is not shown any more: from the first entry on that is gone, and what was trimmed before.
+    fn taken_back(&self, view: Vec<(EntryHash, u64)>) -> TakenBack {
+        let view = PlacedView::in_history(view, &self.history);
+        let gone = view.entries.get(self.known);
+        TakenBack {
+            from: gone.map_or(u64::MAX, |(_, ordinal)| *ordinal),
+            entries: view.trimmed.into_iter().collect(),
+        }
     }
 }
 
-/// A view in the order of a history that opens with it: some agents put the summary first.
-fn in_order_of(mut view: Vec<(EntryHash, u64)>, history: &[EntryHash]) -> Vec<(EntryHash, u64)> {
-    if let Some(at) = summary_position(&view)
-        && view.get(at).map(|(hash, _)| hash) == history.first()
-        && let Some(moved) = view.get_mut(..=at)
-    {
-        moved.rotate_right(1);
+/// A view as a history that opens with it has it.
+struct PlacedView {
+    entries: Vec<(EntryHash, u64)>,
+    /// Whether the summary was put first.
+    is_moved: bool,
+    /// The ordinals of entries before the summary that are gone, though what follows it is there.
+    trimmed: Vec<u64>,
+}
+
+impl PlacedView {
+    /// Finds out what became of what a view has before its summary.
+    fn in_history(mut view: Vec<(EntryHash, u64)>, history: &[EntryHash]) -> PlacedView {
+        let trimmed = trimmed_entries(&view, history);
+        view.retain(|(_, ordinal)| !trimmed.contains(ordinal));
+        let mut is_moved = false;
+        if let Some(at) = summary_position(&view)
+            && at > 0
+            && view.get(at).map(|(hash, _)| hash) == history.first()
+            && let Some(moved) = view.get_mut(..=at)
+        {
+            moved.rotate_right(1);
+            is_moved = true;
+        }
+        PlacedView {
+            entries: view,
+            is_moved,
+            trimmed,
+        }
     }
-    view
+}
+
+/// The ordinals of what stands before a view's summary and not in a history that has the summary and, right behind it,
+/// what the view has there.
+fn trimmed_entries(view: &[(EntryHash, u64)], history: &[EntryHash]) -> Vec<u64> {
+    let parts = summary_position(view).and_then(|at| Some((view.get(..at)?, view.get(at..)?)));
+    let Some((before, [(summary, _), (next, _), ..])) = parts else {
+        return Vec::new();
+    };
+    let at = history
+        .iter()
+        .take(before.len())
+        .position(|hash| hash == summary);
+    let Some((shown, [_, follows, ..])) = at.and_then(|at| history.split_at_checked(at)) else {
+        return Vec::new();
+    };
+    let is_moved = shown.is_empty() && before.first().is_some_and(|(hash, _)| hash == follows);
+    if is_moved || follows != next {
+        return Vec::new();
+    }
+    // What is left must stand in the view's order; anything else is another history.
+    let mut left = shown.iter().peekable();
+    let mut gone = Vec::new();
+    for (hash, ordinal) in before {
+        if left.next_if(|shown| *shown == hash).is_none() {
+            gone.push(*ordinal);
+        }
+    }
+    match left.next() {
+        Some(_) => Vec::new(),
+        None => gone,
+    }
 }
 
 /// A record whose view is known by its summary as an entry quotes it, if it does so word for word.
@@ -518,30 +636,32 @@ fn find_receipt(chain: &[CompactionRecord], receipt: &str) -> Option<CompactionR
         .cloned()
 }
 
-/// Where the ledger of each record of a lineage ends: before the first entry that a later history no
-/// longer shows.
-fn ledger_ends(lineage: &[CompactionRecord], shown: &ShownPrefix) -> Vec<u64> {
+/// What was taken back, for the ledger of each record of a lineage: whatever a later history no longer shows.
+fn taken_back_since(lineage: &[CompactionRecord], shown: &ShownPrefix) -> Vec<TakenBack> {
     let mut later: Option<&CompactionRecord> = None;
-    let mut least = u64::MAX;
-    let mut ends = Vec::new();
+    let mut all = TakenBack::default();
+    let mut since = Vec::new();
     for record in lineage.iter().rev() {
         let view = record.view_identity();
-        let end = match later {
-            Some(later) => ShownPrefix::in_record(later, &view).end_ordinal(view),
-            None => shown.end_ordinal(view),
+        let taken_back = match later {
+            Some(later) => ShownPrefix::in_record(later, &view).taken_back(view),
+            None => shown.taken_back(view),
         };
-        least = least.min(end);
-        ends.push(least);
+        all.from = all.from.min(taken_back.from);
+        all.entries.extend(taken_back.entries);
+        since.push(all.clone());
         later = Some(record);
     }
-    ends.reverse();
-    ends
+    since.reverse();
+    since
 }
 
 /// Gives a view the order and the identities that it has in a history: agents may put the summary
 /// first, and results may have been cleared in place since.
 fn align(prior: &mut Prior, shown: &ShownPrefix) {
-    prior.view = in_order_of(std::mem::take(&mut prior.view), &shown.history);
+    let placed = PlacedView::in_history(std::mem::take(&mut prior.view), &shown.history);
+    prior.view = placed.entries;
+    prior.trimmed = placed.trimmed.len() as u64;
     let known = shown.history.iter().take(shown.known);
     for ((identity, _), now) in prior.view.iter_mut().zip(known) {
         *identity = *now;

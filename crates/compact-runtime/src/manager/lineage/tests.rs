@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use compact_core::message::{Conversation, Entry, EntryKind, Role};
+use compact_core::receipt::ReceiptNote;
 use compact_core::token::Tokens;
 use compact_core::view::ViewItem;
 use compact_core::wire::WireRules;
@@ -333,4 +334,123 @@ async fn a_history_without_a_name_shows_a_view_in_its_order_or_all_of_it() {
         let (is_linked, _) = told(goes_on).await;
         assert!(is_linked, "{} parts", goes_on.len());
     }
+}
+
+/// A view of a session that somebody named, in its three parts: before the summary, the summary, and the rest.
+async fn named_view(manager: &Manager, name: &str) -> (Vec<Entry>, usize) {
+    let (made, view) = compact_named(manager, name, unnamed_chat("ours"), 900).await;
+    assert_eq!(made.receipt.previous, None);
+    let is_summary = |entry: &Entry| entry.plain_text().starts_with("<COMPACT-SUMMARY");
+    let at = view.iter().position(is_summary).unwrap();
+    assert!(at > 0 && view.len() > at + 1, "the view has all its parts");
+    (view, at)
+}
+
+async fn compact_named(
+    manager: &Manager,
+    name: &str,
+    entries: Vec<Entry>,
+    budget: u64,
+) -> (compact_core::engine::Compaction, Vec<Entry>) {
+    let conversation = Conversation {
+        entries,
+        ..Conversation::default()
+    };
+    let original = serialize_entries(&conversation.entries);
+    let request =
+        CompactionRequest::new(&conversation, &WireRules::LENIENT, ENTRIES_FORMAT, original)
+            .with_session(name)
+            .with_budget(Tokens(budget));
+    let RequestOutcome::Done(made) = manager.compact(&request).await.unwrap() else {
+        panic!("nothing was compacted");
+    };
+    let verified = manager.verify_receipt(&made.compaction.receipt.receipt_id);
+    assert_eq!(verified.await.unwrap().mismatches, []);
+    let view = made
+        .compaction
+        .view
+        .shown_entries(&conversation)
+        .into_iter();
+    let plain = view.map(|entry| Entry::from_text("v", entry.role, entry.plain_text()));
+    (made.compaction, plain.collect())
+}
+
+/// What a client drops before the summary is not told; what the summary says, and it still shows, is.
+#[tokio::test]
+async fn a_view_whose_head_was_trimmed_keeps_what_its_summary_says() {
+    let (manager, _) = manager(30_000);
+    let (view, at) = named_view(&manager, "trimmed").await;
+    let goes_on = [&view[at..], &unnamed_chat("later")[1..]].concat();
+    let (made, _) = compact_named(&manager, "trimmed", goes_on, 2_000).await;
+    assert_eq!(made.receipt.summary_version, 2);
+    assert_eq!(
+        made.receipt.notes,
+        [ReceiptNote::ViewTrimmed { count: at as u64 }]
+    );
+    let latest = manager
+        .catalog
+        .latest_record("trimmed")
+        .await
+        .unwrap()
+        .unwrap();
+    let memory = manager.memory_layers(&latest).await.unwrap();
+    let ledger = serde_json::to_string(&memory.ledger).unwrap();
+    assert!((0..30).all(|n| ledger.contains(&format!("ours_{n}.rs"))));
+    assert!(
+        !ledger.contains("Set every constant."),
+        "what was dropped is gone"
+    );
+}
+
+/// A stolen summary that opens another history is plain text, also under the name of its session.
+#[tokio::test]
+async fn a_summary_that_is_put_first_proves_nothing_alone() {
+    let (manager, _) = manager(30_000);
+    let (view, at) = named_view(&manager, "stolen").await;
+    let told = view[at].plain_text();
+    for role in [Role::User, Role::Assistant] {
+        let stolen = Entry::from_text("s", role, told.clone());
+        let other = [&[stolen][..], &unnamed_chat("other")[1..]].concat();
+        let (made, _) = compact_named(&manager, "stolen", other, 2_000).await;
+        assert_eq!(made.receipt.previous, None, "{role}");
+        assert_eq!(made.receipt.notes, [ReceiptNote::UnprovenSummary], "{role}");
+    }
+}
+
+async fn compact_on_wire(manager: &Manager, entries: Vec<Entry>) -> String {
+    let conversation = Conversation {
+        entries,
+        session_id: Some("called".to_owned()),
+        ..Conversation::default()
+    };
+    let original = serialize_entries(&conversation.entries);
+    let request =
+        CompactionRequest::new(&conversation, &WireRules::LENIENT, ENTRIES_FORMAT, original)
+            .with_budget(Tokens(900));
+    match manager.compact(&request).await.unwrap() {
+        RequestOutcome::Done(made) => made.compaction.receipt.session_id,
+        _ => panic!("nothing was compacted"),
+    }
+}
+
+/// What a name means does not change by a transcript that has nothing in common with it but the name.
+#[tokio::test]
+async fn a_stranger_under_a_known_name_is_a_session_of_its_own() {
+    let (manager, _) = manager(30_000);
+    let mine = unnamed_chat("mine");
+    assert_eq!(compact_on_wire(&manager, mine.clone()).await, "called");
+    let strange = unnamed_chat("strange")[1..].to_vec();
+    let other = compact_on_wire(&manager, strange.clone()).await;
+    assert!(other.starts_with("called@"), "{other}");
+    // Both go on as themselves, and so does one that was rewound.
+    let grown = |entries: &[Entry]| {
+        let more = [Entry::from_text("u", Role::User, "And once more, please.")];
+        [entries, &more].concat()
+    };
+    assert_eq!(compact_on_wire(&manager, grown(&strange)).await, other);
+    assert_eq!(compact_on_wire(&manager, grown(&mine)).await, "called");
+    assert_eq!(
+        compact_on_wire(&manager, grown(&mine[..41])).await,
+        "called"
+    );
 }
