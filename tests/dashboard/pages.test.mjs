@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { checkEverywhere, checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
+import { picture } from "./picture.mjs";
 import { Scene, root, turns } from "./scene.mjs";
 
 const session = "checkout-service";
@@ -28,15 +29,8 @@ after(async () => {
 
 const compaction = (number) => `/compaction?name=${session}&receipt=${receipts[number].receipt_id}`;
 
-// A picture of a page for the documentation, where a person asks for new ones.
-async function picture(page, name) {
-  if (!process.env.COMPACT_PICTURES) return;
-  mkdirSync(join(root, "docs/dashboard"), { recursive: true });
-  await page.screenshot({ path: join(root, `docs/dashboard/${name}.png`) });
-}
-
 test("every page is clean in every size and scheme", async () => {
-  for (const path of ["/", "/?q=billing_events", named(session), named("hooked-session"), named("parser-run"), compaction(1), `${compaction(1)}&show=gone`]) {
+  for (const path of ["/", "/?q=billing_events", named(session), named("hooked-session"), named("parser-run"), compaction(1), `${compaction(1)}&show=gone`, `/ledger?name=${session}`, `/new?name=${session}`, "/chat"]) {
     await checkEverywhere(browser, address, path);
   }
 });

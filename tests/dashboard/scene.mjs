@@ -61,11 +61,12 @@ export class Scene {
   compactTwice(session, first = turns(1, 60), second = turns(61, 60)) {
     const system = { role: "system", content: "You are a careful engineer." };
     const body = (messages) => JSON.stringify({ model: "gpt-5", messages });
-    this.write(`${session}.json`, body([system, ...first]));
-    const one = this.json(["compact", `${session}.json`, "--session", session, "--budget", "9000", "-o", `${session}-1.json`]);
-    const left = JSON.parse(readFileSync(this.path(`${session}-1.json`), "utf8"));
-    this.write(`${session}-2.json`, body([...left.messages, ...second]));
-    const two = this.json(["compact", `${session}-2.json`, "--session", session, "--budget", "9000", "-o", `${session}-3.json`]);
+    const file = session.replace(/[^\w-]/g, "_");
+    this.write(`${file}.json`, body([system, ...first]));
+    const one = this.json(["compact", `${file}.json`, "--session", session, "--budget", "9000", "-o", `${file}-1.json`]);
+    const left = JSON.parse(readFileSync(this.path(`${file}-1.json`), "utf8"));
+    this.write(`${file}-2.json`, body([...left.messages, ...second]));
+    const two = this.json(["compact", `${file}-2.json`, "--session", session, "--budget", "9000", "-o", `${file}-3.json`]);
     return [one, two];
   }
 

@@ -174,7 +174,7 @@ fn check_tests_exist(root: &Path, map: &TestMap) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the tests of a file: Rust's have an attribute, Python's a prefix.
+/// Returns the names of the tests of a file: Rust's have an attribute, Python's a prefix, and JavaScript's are sentences.
 fn test_names(text: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut is_test = false;
@@ -184,6 +184,10 @@ fn test_names(text: &str) -> BTreeSet<&str> {
         let python = signature
             .strip_prefix("def ")
             .filter(|name| name.starts_with("test_"));
+        let sentence = line.strip_prefix("test(\"");
+        if let Some((name, _)) = sentence.and_then(|rest| rest.split_once('"')) {
+            names.insert(name);
+        }
         if let Some((name, _)) = rust.or(python).and_then(|rest| rest.split_once('(')) {
             names.insert(name);
         }

@@ -5,6 +5,7 @@
 const source = document.currentScript.dataset.live;
 const state = () => document.getElementById("live");
 let isFetching = false;
+let isWanted = false;
 
 // Whoever types, or has chosen text, is not disturbed.
 function isBusy() {
@@ -13,9 +14,20 @@ function isBusy() {
   return types || String(document.getSelection()) !== "";
 }
 
+// What changes while a page is being fetched is fetched once more; a person who is busy gets it afterwards.
 async function refresh() {
-  if (isFetching || isBusy()) return;
+  isWanted = true;
+  if (isFetching) return;
   isFetching = true;
+  while (isWanted) {
+    while (isBusy()) await new Promise((done) => setTimeout(done, 500));
+    isWanted = false;
+    await fetchContent();
+  }
+  isFetching = false;
+}
+
+async function fetchContent() {
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (!answer.ok) return;
@@ -23,8 +35,6 @@ async function refresh() {
     replaceContent(next.getElementById("content"));
   } catch {
     // The server is gone for a moment; the next change brings it up to date.
-  } finally {
-    isFetching = false;
   }
 }
 

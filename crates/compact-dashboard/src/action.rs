@@ -1,24 +1,95 @@
-//! What a person does: each a form that carries the token, and a page that says what came of it.
+//! What a person does: a form that carries the token, and a page that says what came of it.
 
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Form, State};
+use axum::extract::{Form, Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use compact::manager::VerifiedBy;
 use compact::store::CompactionRecord;
+use compact::token::Tokens;
 use serde::Deserialize;
 
 use crate::page::PageError;
+use crate::page::session::token_change;
 use crate::text::{count, encode};
 use crate::{Dashboard, Viewer};
 
-/// A form about a compaction.
-#[derive(Debug, Deserialize)]
-pub(crate) struct CompactionForm {
+/// The fields of all forms; which of them count depends on what is to be done.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ActionForm {
     token: String,
+    /// The session.
     name: String,
+    /// The compaction.
     receipt: String,
+    /// The entry of its input.
+    at: usize,
+    /// The most tokens of a view; empty for the policy's.
+    budget: String,
+    /// The name of a new session.
+    new: String,
+}
+
+/// What was done, and the session whose page tells of it.
+struct ActionOutcome {
+    session: String,
+    words: String,
+}
+
+/// Does what the address names.
+pub(crate) async fn perform(
+    State(dashboard): State<Arc<Dashboard>>,
+    viewer: Option<Extension<Viewer>>,
+    Path(action): Path<String>,
+    Form(form): Form<ActionForm>,
+) -> Response {
+    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
+    match find_and_perform(&dashboard, &viewer, &action, &form).await {
+        Ok(outcome) => {
+            dashboard.changes.announce();
+            let notice = dashboard.notices.add(outcome.words);
+            let address = format!("/session?name={}&done={notice}", encode(&outcome.session));
+            Redirect::to(&dashboard.link(&address)).into_response()
+        }
+        Err(error) => error.into_page(&dashboard),
+    }
+}
+
+async fn find_and_perform(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    action: &str,
+    form: &ActionForm,
+) -> Result<ActionOutcome, PageError> {
+    check_token(dashboard, &form.token)?;
+    if !viewer.may_see(&form.name) {
+        return Err(PageError::not_found(&form.name));
+    }
+    let words = match action {
+        "verify" => check_receipt(dashboard, viewer, form).await?,
+        "compact" => compact_now(dashboard, form).await?,
+        "pin" => pin(dashboard, viewer, form).await?,
+        "unpin" => unpin(dashboard, viewer, form).await?,
+        "undo" => return undo(dashboard, viewer, form).await,
+        "start" => return start(dashboard, viewer, form).await,
+        _ => return Err(PageError::not_found(action)),
+    };
+    Ok(ActionOutcome {
+        session: form.name.clone(),
+        words,
+    })
+}
+
+/// Refuses a form that is not one of ours.
+pub(crate) fn check_token(dashboard: &Dashboard, token: &str) -> Result<(), PageError> {
+    match dashboard.token.matches(token) {
+        true => Ok(()),
+        false => Err(PageError::refused(
+            "the form is not one of this dashboard's",
+        )),
+    }
 }
 
 /// Finds the compaction that a form or an address is about.
@@ -38,24 +109,11 @@ pub(crate) async fn find_compaction(
 }
 
 /// Recomputes a receipt from the archive.
-pub(crate) async fn verify(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
-    Form(form): Form<CompactionForm>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match check_receipt(&dashboard, &viewer, &form).await {
-        Ok(words) => back_to_session(&dashboard, &form.name, &words),
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
 async fn check_receipt(
     dashboard: &Dashboard,
     viewer: &Viewer,
-    form: &CompactionForm,
+    form: &ActionForm,
 ) -> Result<String, PageError> {
-    check_token(dashboard, &form.token)?;
     let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
     let report = dashboard.compact.verify(&record.receipt_id).await?;
     let by = match report.by {
@@ -69,27 +127,121 @@ async fn check_receipt(
         wrong => {
             let names: Vec<&str> = report.mismatches.iter().map(|m| m.field.as_str()).collect();
             let fields = count(wrong as u64, "field does", "fields do");
-            format!(
-                "{short} is not what its archive says: {fields} not agree ({}).",
-                names.join(", ")
-            )
+            let names = names.join(", ");
+            format!("{short} is not what its archive says: {fields} not agree ({names}).")
         }
     })
 }
 
-/// Refuses a form that is not one of ours.
-pub(crate) fn check_token(dashboard: &Dashboard, token: &str) -> Result<(), PageError> {
-    match dashboard.token.matches(token) {
-        true => Ok(()),
-        false => Err(PageError::refused(
-            "the form is not one of this dashboard's",
-        )),
-    }
+/// Compacts what is archived of a session.
+async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let budget = match form.budget.trim() {
+        "" => None,
+        text => {
+            let plain: String = text.chars().filter(|c| !", _.".contains(*c)).collect();
+            let tokens = plain
+                .parse()
+                .map_err(|_| PageError::refused(&format!("“{text}” is no number of tokens")))?;
+            Some(Tokens(tokens))
+        }
+    };
+    let made = dashboard
+        .compact
+        .compact_archived(&form.name, budget)
+        .await?;
+    Ok(match made {
+        Some(receipt) => format!("Compacted: {}.", token_change(&receipt)),
+        None => "It fits as it is: nothing was compacted.".to_owned(),
+    })
 }
 
-/// Leads back to a session with what was done.
-pub(crate) fn back_to_session(dashboard: &Dashboard, name: &str, words: &str) -> Response {
-    let notice = dashboard.notices.add(words.to_owned());
-    let address = format!("/session?name={}&done={notice}", encode(name));
-    Redirect::to(&dashboard.link(&address)).into_response()
+/// Makes a session that stands before a compaction.
+async fn undo(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    form: &ActionForm,
+) -> Result<ActionOutcome, PageError> {
+    let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
+    let records = dashboard.compact.session_records(&form.name).await?;
+    let is_this = |other: &CompactionRecord| other.receipt_id == record.receipt_id;
+    let number = records.iter().position(is_this).unwrap_or(0) + 1;
+    let mut branch = format!("{}~before-{number}", form.name);
+    let mut again = 2;
+    loop {
+        let made = dashboard
+            .compact
+            .branch_before(&form.name, &form.receipt, &branch);
+        match made.await {
+            Err(compact::Error::NameTaken(_)) => {
+                branch = format!("{}~before-{number}-{again}", form.name);
+                again += 1;
+            }
+            made => break made?,
+        }
+    }
+    Ok(ActionOutcome {
+        words: format!(
+            "This is {} as it was before compaction {number}. The other session is as it was.",
+            form.name
+        ),
+        session: branch,
+    })
+}
+
+/// Begins a session with what another one knew.
+async fn start(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    form: &ActionForm,
+) -> Result<ActionOutcome, PageError> {
+    let new = form.new.trim();
+    if new.is_empty() || !viewer.may_see(new) {
+        return Err(PageError::refused(
+            "the new session needs a name of its own",
+        ));
+    }
+    let started = dashboard
+        .compact
+        .start_session(&form.name, &form.receipt, new);
+    started.await?;
+    Ok(ActionOutcome {
+        session: new.to_owned(),
+        words: "The session is on record. Give its first message to your agent.".to_owned(),
+    })
+}
+
+/// Protects an entry from now on.
+async fn pin(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    form: &ActionForm,
+) -> Result<String, PageError> {
+    let name = find_entry_name(dashboard, viewer, form).await?;
+    dashboard.compact.protect_entry(&form.name, name).await?;
+    Ok("Pinned: it stands byte for byte in every view from now on.".to_owned())
+}
+
+/// Lets a protected entry go.
+async fn unpin(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    form: &ActionForm,
+) -> Result<String, PageError> {
+    let name = find_entry_name(dashboard, viewer, form).await?;
+    dashboard.compact.release_entry(&form.name, name).await?;
+    Ok("Unpinned: it may leave the view.".to_owned())
+}
+
+async fn find_entry_name(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    form: &ActionForm,
+) -> Result<compact::message::EntryHash, PageError> {
+    let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
+    let reading = dashboard
+        .compact
+        .read_compaction(&record.receipt_id)
+        .await?;
+    let name = reading.entry_name(form.at);
+    name.ok_or_else(|| PageError::refused("an entry that says nothing cannot be pinned"))
 }

@@ -10,6 +10,7 @@
 
 mod action;
 mod asset;
+mod chat;
 mod composition;
 mod digest;
 mod guard;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 
 pub use guard::Viewer;
 
+use chat::ChatRooms;
 use digest::CurveCache;
 use guard::FormToken;
 use live::ChangeSignal;
@@ -44,6 +46,7 @@ pub struct Dashboard {
     curves: CurveCache,
     changes: ChangeSignal,
     notices: NoticeBoard,
+    chats: Option<ChatRooms>,
 }
 
 /// Whether pages may change something.
@@ -82,7 +85,15 @@ impl Dashboard {
             curves: CurveCache::default(),
             changes: ChangeSignal::default(),
             notices: NoticeBoard::default(),
+            chats: None,
         })
+    }
+
+    /// Adds a page to talk in, whose sessions are reset by this engine's settings: those of the profile `hard-reset`.
+    #[must_use]
+    pub fn with_chat(mut self, engine: Compact) -> Dashboard {
+        self.chats = Some(ChatRooms::new(engine, self.changes.clone()));
+        self
     }
 
     /// Ends what keeps pages up to date, so that a server can come to its end.
@@ -134,7 +145,12 @@ pub fn router(dashboard: Arc<Dashboard>) -> Router {
         .route(&at("/compaction"), get(page::compaction::show))
         .route(&at("/entry"), get(page::entry::show))
         .route(&at("/original"), get(page::original::download))
-        .route(&at("/do/verify"), post(action::verify))
+        .route(&at("/new"), get(page::start::show))
+        .route(&at("/carried"), get(page::start::download))
+        .route(&at("/ledger"), get(page::ledger::show))
+        .route(&at("/chat"), get(page::chat::show))
+        .route(&at("/chat/{action}"), post(page::chat::act))
+        .route(&at("/do/{action}"), post(action::perform))
         .route(&at("/live"), get(live::stream))
         .route(&at("/asset/{name}"), get(asset::serve));
     let home = at("/");

@@ -74,6 +74,9 @@ pub enum Error {
     /// Nothing was archived in the data directory yet.
     #[error("there is no archive in {0}: nothing was compacted yet")]
     NothingArchived(String),
+    /// A new session cannot be called like one that there is.
+    #[error("there is a session called `{0}` already")]
+    NameTaken(String),
     /// The receipt says too little to work by.
     #[error("receipt {0} was written by another version")]
     OtherVersion(String),
@@ -114,6 +117,7 @@ impl Error {
             | Error::Exporter(_)
             | Error::NoCustomStore
             | Error::NoConfiguredStores
+            | Error::NameTaken(_)
             | Error::Retention { .. } => ErrorKind::Config,
             Error::NothingArchived(_) => ErrorKind::NotFound,
             Error::OtherVersion(_) => ErrorKind::Input,
@@ -164,6 +168,7 @@ impl Hinted for Error {
                 "give the builder an archive and a catalog, or set storage.adapter"
             }
             Error::NoConfiguredStores => "pass no stores to the builder",
+            Error::NameTaken(_) => "choose another name",
             Error::NothingArchived(_) => "compact something first, with an archive",
             Error::OtherVersion(_) => "its original can be restored",
             Error::Retention { .. } => "use fewer days",

@@ -51,8 +51,8 @@ mod rebuild;
 mod redaction;
 mod reset_session;
 mod retention;
-
 mod session;
+mod session_action;
 mod session_files;
 mod session_list;
 mod session_reading;
@@ -178,6 +178,7 @@ pub mod reset {
 
 /// Sessions on record: a list of all, each call by call, and what a compaction was given and made.
 pub mod overview {
+    pub use crate::session_action::{CarriedMemory, SessionSource};
     pub use crate::session_files::SessionOrigin;
     pub use crate::session_list::{ListedSession, SessionList, SessionListQuery};
     pub use compact_runtime::reading::{

@@ -203,6 +203,7 @@ fn render_outcome(
             @if let Some(whole) = &whole { @for note in &whole.notes { p.notice { (visible(&note.to_string())) "." } } }
             div.actions {
                 (action_button(dashboard, "/do/verify", "Verify the receipt", &fields))
+                @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo: go back before it", &fields)) }
                 a.button href=(dashboard.link(&original)) download { "Download what went in" }
             }
         }

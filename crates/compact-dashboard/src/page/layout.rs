@@ -48,7 +48,7 @@ impl<'a> Layout<'a> {
                     title { (self.title) " · Compact" }
                     link rel="stylesheet" href=(link("/asset/style.css"));
                     link rel="icon" type="image/svg+xml" href=(link("/asset/icon.svg"));
-                    script src=(link("/asset/live.js")) defer data-live=(link("/live")) {}
+                    script src=(link("/asset/live.js")) defer data-live=(link(&format!("/live?seen={}", self.dashboard.changes.count()))) {}
                 }
                 body {
                     a.skip href="#content" { "Skip to content" }
@@ -79,6 +79,7 @@ impl<'a> Layout<'a> {
         html! {
             nav.main aria-label="Pages" {
                 a href=(link("/")) { "Sessions" }
+                @if self.dashboard.chats.is_some() { a href=(link("/chat")) { "Chat" } }
             }
         }
     }

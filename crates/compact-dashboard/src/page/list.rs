@@ -28,6 +28,8 @@ const HITS: usize = 12;
 pub(crate) struct ListQuery {
     /// Words to look for, in names and in everything archived.
     q: String,
+    /// The session that is searched; all where it is empty.
+    session: String,
     /// The page, from 0.
     page: usize,
     /// What was just done.
@@ -54,14 +56,18 @@ async fn render(
 ) -> Result<Markup, PageError> {
     let wanted = SessionListQuery {
         prefix: &viewer.scope,
-        contains: &query.q,
+        contains: if query.session.is_empty() {
+            &query.q
+        } else {
+            &query.session
+        },
         skip: query.page.saturating_mul(PAGE),
         limit: PAGE,
     };
     let list = dashboard.compact.list_sessions(&wanted).await?;
     let hits = match query.q.trim() {
         "" => Vec::new(),
-        words => find_entries(dashboard, viewer, words).await?,
+        words => find_entries(dashboard, viewer, words, &query.session).await?,
     };
     let now = dashboard.compact.clock().now();
     let body = html! {
@@ -84,9 +90,11 @@ pub(crate) async fn find_entries(
     dashboard: &Dashboard,
     viewer: &Viewer,
     words: &str,
+    session: &str,
 ) -> Result<Vec<SearchHit>, PageError> {
     let query = RecallQuery {
         text: words,
+        session_id: (!session.is_empty()).then_some(session),
         // Those of others are left out below.
         limit: if viewer.scope.is_empty() {
             HITS

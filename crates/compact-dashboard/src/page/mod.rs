@@ -1,12 +1,15 @@
 //! One file per page, and what all of them stand in.
 
 pub(crate) mod chart;
+pub(crate) mod chat;
 pub(crate) mod compaction;
 pub(crate) mod entry;
 pub(crate) mod layout;
+pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod original;
 pub(crate) mod session;
+pub(crate) mod start;
 
 use axum::response::{IntoResponse, Response};
 use compact::{Error, ErrorKind};
@@ -62,10 +65,12 @@ impl From<Error> for PageError {
             ErrorKind::Budget | ErrorKind::Busy | ErrorKind::Summarizer => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
+        let reason = visible(&error.to_string());
         PageError {
             status,
-            reason: visible(&error.to_string()),
-            hint: error.hint(),
+            // Some errors say it themselves.
+            hint: error.hint().filter(|hint| !reason.contains(hint.as_str())),
+            reason,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A session: how full its window is, what each call was sent, what filled the window, and every compaction.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use compact::overview::{CompactionReading, SessionCurve};
+use compact::message::EntryHash;
+use compact::overview::{CompactionReading, SessionCurve, SessionSource};
 use compact::receipt::Retention;
 use compact::store::{CompactionRecord, StoredReceipt};
 use jiff::Timestamp;
@@ -18,7 +20,7 @@ use crate::page::PageError;
 use crate::page::chart::{CurveMark, session_curve, share_bar};
 use crate::page::layout::{Layout, action_button};
 use crate::text::{count, encode, foreign, group_digits, minute, percent, time_ago};
-use crate::{Dashboard, Viewer};
+use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
@@ -55,9 +57,12 @@ async fn render(
         return Err(PageError::not_found(name));
     }
     let records = dashboard.compact.session_records(name).await?;
+    let source = dashboard.compact.session_source(name).await?;
     let Some(latest) = records.last() else {
-        return Err(PageError::not_found(name));
+        let source = source.ok_or_else(|| PageError::not_found(name))?;
+        return Ok(render_empty(dashboard, query, &source));
     };
+    let protected = dashboard.compact.protected_entries(name).await?;
     // An archive that cannot be read costs the curve and the parts, not the page.
     let curve = dashboard
         .curves
@@ -66,12 +71,13 @@ async fn render(
     let reading = dashboard.compact.read_compaction(&latest.receipt_id).await;
     let now = dashboard.compact.clock().now();
     let body = html! {
+        @if let Some(source) = &source { (render_source(dashboard, source)) }
         (render_state(dashboard, latest, curve.as_deref().ok(), records.len(), now))
         @match &curve {
             Ok(curve) => (render_curve(dashboard, curve, &records)),
             Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
         }
-        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading)) }
+        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading, &protected)) }
         (render_compactions(dashboard, &records, now))
     };
     let notice = dashboard.notices.find(query.done);
@@ -115,15 +121,74 @@ fn render_state(
                 div { dt { "Format" } dd { (latest.format) } }
                 div { dt { "Last" } dd { (time_ago(Some(&latest.created_at), now)) } }
             }
-            p.actions { (original_link(dashboard, &latest.session_id)) }
+            (render_actions(dashboard, &latest.session_id))
         }
     }
 }
 
-/// Leads to the original, byte for byte.
-pub(crate) fn original_link(dashboard: &Dashboard, name: &str) -> Markup {
-    let address = dashboard.link(&format!("/original?name={}", encode(name)));
-    html! { a.button href=(address) download { "Download the original" } }
+/// Shows what there is to do with a session.
+fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
+    let to = |page: &str| dashboard.link(&format!("/{page}?name={}", encode(name)));
+    html! {
+        div.actions {
+            @if dashboard.actions == ActionMode::Allowed {
+                form.action.inline method="post" action=(dashboard.link("/do/compact")) {
+                    input type="hidden" name="token" value=(dashboard.token.as_str());
+                    input type="hidden" name="name" value=(name);
+                    button.first type="submit" { "Compact now" }
+                    label for="budget" { "to at most" }
+                    input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
+                    span #budget-unit { "tokens" }
+                }
+            }
+            a.button href=(to("new")) { "Start New Session…" }
+            a.button href=(to("ledger")) { "What it remembers" }
+            a.button href=(to("original")) download { "Download the original" }
+        }
+        form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
+            input type="hidden" name="session" value=(name);
+            label for="q" { "Search what was said in this session" }
+            div.field { input #q type="search" name="q" autocomplete="off"; button type="submit" { "Search" } }
+        }
+    }
+}
+
+/// Shows a session that has nothing on record but where it comes from.
+fn render_empty(dashboard: &Dashboard, query: &SessionQuery, source: &SessionSource) -> Markup {
+    let notice = dashboard.notices.find(query.done);
+    let body = html! {
+        (render_source(dashboard, source))
+        p { "Nothing was compacted in it yet." }
+    };
+    let layout = Layout::new(dashboard, &query.name).with_notice(notice.as_deref());
+    let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
+    layout.page(&body)
+}
+
+/// Shows where a session comes from, and what its agent should be given.
+fn render_source(dashboard: &Dashboard, source: &SessionSource) -> Markup {
+    let (session, receipt) = match source {
+        SessionSource::Branch { session, before } => (session, before),
+        SessionSource::Start { session, receipt } => (session, receipt),
+    };
+    let (name, id) = (encode(session), encode(receipt));
+    let compaction = dashboard.link(&format!("/compaction?name={name}&receipt={id}"));
+    html! {
+        section.source-note aria-label="Where it comes from" {
+            @match source {
+                SessionSource::Branch { .. } => {
+                    p { "This is " a href=(dashboard.link(&format!("/session?name={name}"))) { (foreign(session)) }
+                        " as it was before " a href=(compaction) { "a compaction" } "." }
+                    p.actions { a.button.first href=(dashboard.link(&format!("/original?name={name}&receipt={id}"))) download { "Download the state before" } }
+                },
+                SessionSource::Start { .. } => {
+                    p { "It begins with what " a href=(dashboard.link(&format!("/session?name={name}"))) { (foreign(session)) }
+                        " knew after " a href=(compaction) { "a compaction" } "." }
+                    p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}"))) download { "Download the first message" } }
+                },
+            }
+        }
+    }
 }
 
 fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
@@ -221,6 +286,7 @@ fn render_window(
     dashboard: &Dashboard,
     latest: &CompactionRecord,
     reading: &CompactionReading,
+    protected: &BTreeSet<EntryHash>,
 ) -> Markup {
     let parts = Composition::of_input(reading);
     if parts.total == 0 {
@@ -236,7 +302,7 @@ fn render_window(
                 (render_parts("By file", &parts.files, parts.total))
             }
             h3 { "The largest entries" }
-            ol.large { @for entry in &parts.largest { (render_large(dashboard, latest, reading, entry, parts.total)) } }
+            ol.large { @for entry in &parts.largest { (render_large(dashboard, latest, reading, entry, protected)) } }
         }
     }
 }
@@ -266,9 +332,16 @@ fn render_large(
     latest: &CompactionRecord,
     reading: &CompactionReading,
     entry: &LargeEntry,
-    total: u64,
+    protected: &BTreeSet<EntryHash>,
 ) -> Markup {
-    let share = entry.tokens as f64 / total.max(1) as f64;
+    let name = reading.entry_name(entry.at);
+    let is_pinned = name.is_some_and(|name| protected.contains(&name));
+    let at = entry.at.to_string();
+    let fields = [
+        ("name", latest.session_id.as_str()),
+        ("receipt", latest.receipt_id.as_str()),
+        ("at", at.as_str()),
+    ];
     let (session, receipt) = (encode(&latest.session_id), encode(&latest.receipt_id));
     let address = dashboard.link(&format!(
         "/entry?name={session}&receipt={receipt}&at={}",
@@ -277,11 +350,17 @@ fn render_large(
     html! {
         li {
             p.source {
-                strong { (group_digits(entry.tokens)) " tokens" } " · " (percent(share)) " · " (speaker(&entry.subject))
+                strong { (group_digits(entry.tokens)) " tokens" } " · " (speaker(&entry.subject))
                 @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
                 @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
             }
             p.opening { a href=(address) { (foreign(&reading.opening(entry.at, OPENING))) } }
+            @if name.is_some() {
+                @match is_pinned {
+                    true => (action_button(dashboard, "/do/unpin", "Unpin", &fields)),
+                    false => (action_button(dashboard, "/do/pin", "Pin", &fields)),
+                }
+            }
         }
     }
 }
@@ -306,7 +385,7 @@ fn render_compactions(
                         th.number scope="col" { "Cut" }
                         th.number scope="col" { "Put back" }
                         th.number scope="col" { "Took" }
-                        th scope="col" { "" span.unseen { "Check" } }
+                        th scope="col" { span.unseen { "Actions" } }
                     } }
                     tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, now)) } }
                 }
@@ -346,7 +425,10 @@ fn render_compaction_row(
                 td.number data-label="Put back" { (group_digits(retention.as_ref().map_or(0, |r| r.repaired))) }
                 td.number data-label="Took" { (receipt.elapsed_ms().map_or_else(|| "–".to_owned(), |ms| format!("{} ms", group_digits(ms)))) }
             }
-            td data-label="Check" { (action_button(dashboard, "/do/verify", "Verify", &fields)) }
+            td.row-actions data-label="Do" {
+                (action_button(dashboard, "/do/verify", "Verify", &fields))
+                @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo", &fields)) }
+            }
         }
     }
 }

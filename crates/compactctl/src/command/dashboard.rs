@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use compact::Compact;
+use compact::policy::Profile;
 use compact_dashboard::{ActionMode, Dashboard, HostRule};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -32,12 +33,15 @@ pub(super) fn run(
         true => ActionMode::ReadOnly,
         false => ActionMode::Allowed,
     };
+    // Sessions of the chat are reset; those that are shown were compacted by whatever profile.
+    let resets = App::load_with_profile(global, Some(Profile::HardReset))?;
     let dashboard = open_dashboard(app.compact(), "", actions, HostRule::Loopback)?;
+    let dashboard = dashboard.with_chat(resets.compact().clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| cannot("start", &error))?;
-    runtime.block_on(serve(dashboard, args, global))
+    runtime.block_on(serve(Arc::new(dashboard), args, global))
 }
 
 /// Makes the dashboard over an engine.
@@ -46,9 +50,8 @@ pub(super) fn open_dashboard(
     base: &str,
     actions: ActionMode,
     hosts: HostRule,
-) -> Result<Arc<Dashboard>, Failure> {
+) -> Result<Dashboard, Failure> {
     let made = Dashboard::new(compact.clone(), base, actions, hosts);
-    let made = made.map(Arc::new);
     made.ok_or_else(|| Failure::new(FailureCode::Unexpected, "the system gives no random bytes"))
 }
 

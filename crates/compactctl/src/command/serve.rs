@@ -66,14 +66,15 @@ fn pages_and_gateway(
     gateway: &Arc<Gateway>,
     compact: &Compact,
 ) -> Result<(Router, ClosablePages), Failure> {
+    use super::dashboard::open_dashboard;
     use compact_dashboard::{ActionMode, HostRule};
     // A gateway without keys listens on this machine alone.
     let hosts = match compact.config().gateway.keys.is_empty() {
         true => HostRule::Loopback,
         false => HostRule::Any,
     };
-    let pages =
-        super::dashboard::open_dashboard(compact, "/dashboard", ActionMode::Allowed, hosts)?;
+    let pages = open_dashboard(compact, "/dashboard", ActionMode::Allowed, hosts)?;
+    let pages = Arc::new(pages);
     let guarded = from_fn_with_state(Arc::clone(gateway), admit_viewer);
     let service = compact_dashboard::router(Arc::clone(&pages)).layer(guarded);
     let router = compact_gateway::router(Arc::clone(gateway)).merge(service);

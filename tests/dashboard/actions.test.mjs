@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+
+import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { picture } from "./picture.mjs";
+import { Scene, turns } from "./scene.mjs";
+
+let scene, browser, address, receipts;
+const named = (name) => `/session?name=${encodeURIComponent(name)}`;
+
+before(async () => {
+  scene = new Scene();
+  receipts = scene.compactTwice("shop");
+  scene.compactTwice("pins", turns(1, 40), turns(41, 40));
+  address = await scene.dashboard();
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await scene?.close();
+});
+
+const shown = (name) => scene.json(["archive", "show", name]);
+
+test("compact now makes a view of the size that is asked for", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named("shop"));
+  await page.getByLabel("to at most").fill("4,000");
+  await page.getByRole("button", { name: "Compact now" }).click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Compacted: [\d,]+ → [\d,]+ tokens\.$/);
+  const { compactions } = shown("shop");
+  assert.equal(compactions.length, 3);
+  assert.ok(compactions[2].tokens_after <= 4000);
+  await checkPage(page);
+});
+
+test("undo makes a session that stands before the compaction, and changes nothing of the first", async () => {
+  const before = shown("shop");
+  const original = scene.run(["restore", receipts[1].receipt_id], { encoding: "buffer" });
+  const page = await openPage(browser, address);
+  await visit(page, named("shop"));
+  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
+  await page.waitForURL(/shop~before-2/);
+  assert.match(await page.locator(".notice").innerText(), /as it was before compaction 2/);
+  assert.equal(shown("shop~before-2").compactions.length, 1);
+  const waits = page.waitForEvent("download");
+  await page.getByText("Download the state before").click();
+  assert.deepEqual(readFileSync(await (await waits).path()), original);
+  assert.deepEqual(shown("shop"), before);
+  await checkPage(page);
+  await picture(page, "undo");
+  scene.run(["archive", "verify"]);
+});
+
+test("a pinned entry stands in the next view, and an unpinned one need not", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named("pins"));
+  const large = page.locator("ol.large li", { hasText: "read_file" }).first();
+  const opening = (await large.locator(".opening").innerText()).slice(0, 60);
+  await large.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Pinned/);
+  await page.getByLabel("to at most").fill("14000");
+  await page.getByRole("button", { name: "Compact now" }).click();
+  await page.locator("table.compactions tbody tr").nth(2).waitFor();
+  await page.locator("table.compactions tbody th a").first().click();
+  await page.waitForURL(/compaction/);
+  const kept = page.locator("ol.diff li.kept", { hasText: opening });
+  while (!(await kept.count())) await page.getByText("Later →").click({ timeout: 5_000 });
+  await visit(page, named("pins"));
+  await page.getByRole("button", { name: "Unpin" }).first().click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Unpinned/);
+  await checkPage(page);
+});
+
+test("a new session shows first what it will be given", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named("shop"));
+  await page.getByText("Start New Session…").click();
+  await page.waitForURL(/\/new\?/);
+  const carried = await page.locator("pre.summary").innerText();
+  assert.match(carried, /Never touch the table billing_events/);
+  await picture(page, "new");
+  await page.getByLabel("Its name").fill("shop, second week");
+  await page.getByRole("button", { name: "Start New Session" }).click();
+  await page.waitForURL(/second/);
+  const waits = page.waitForEvent("download");
+  await page.getByText("Download the first message").click();
+  const text = readFileSync(await (await waits).path(), "utf8");
+  assert.match(text, /Never touch the table billing_events/);
+  await checkPage(page);
+  await visit(page, "/");
+  await page.locator("table.sessions th a", { hasText: "shop, second week" }).waitFor();
+});
+
+test("the ledger says who said what, and leads there", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, named("shop"));
+  await page.getByText("What it remembers").click();
+  await page.waitForURL(/ledger/);
+  const rule = page.locator("section", { has: page.locator("#rules") }).locator("li").first();
+  assert.match(await rule.innerText(), /Never touch the table billing_events\.[\s\S]*user · entry \d+/);
+  await picture(page, "ledger");
+  await rule.getByRole("link").click();
+  assert.match(await page.locator("pre.entry").innerText(), /billing_events/);
+  await checkPage(page);
+});
+
+test("pages that only show have no buttons, and take no forms", async () => {
+  const only = await scene.dashboard(["--read-only"]);
+  const page = await openPage(browser, only);
+  await visit(page, named("shop"));
+  assert.equal(await page.locator("form[method=post]").count(), 0);
+  const answer = await fetch(`${only}/do/compact`, { method: "POST", headers: { origin: only }, body: new URLSearchParams({ name: "shop" }) });
+  assert.equal(answer.status, 403);
+  await checkPage(page);
+});

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { picture } from "./picture.mjs";
+import { Scene } from "./scene.mjs";
+
+const compacted = "Session compacted. Conversation history has been summarized.";
+const dead = "Context limit exceeded and compaction failed. Please start a new session.";
+let scene, browser, address, answer;
+
+// A summarizer of our own: `answer` decides how each request ends.
+before(async () => {
+  scene = new Scene();
+  const summarizer = await scene.serve(async (_request, response, body) => {
+    const [status, text] = await answer(body);
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify({ choices: [{ message: { role: "assistant", content: text }, finish_reason: "stop" }], usage: { prompt_tokens: 9, completion_tokens: 9 } }));
+  });
+  scene.write("settings.yaml", `model: gpt-5\nmax_context_tokens: 6000\nsummarizer:\n  kind: openai\n  url: ${summarizer}/v1\n  model: m\n  retries: 0\n  api_key_env: CHAT_KEY\n`);
+  address = await scene.dashboard(["--config", scene.path("settings.yaml")], { CHAT_KEY: "k" });
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  await scene?.close();
+});
+
+const words = (n) => `Message ${n}: ${"the parser reads a line and keeps a token ".repeat(40)}`;
+
+async function say(page, text) {
+  await page.locator("#words:not([disabled])").waitFor();
+  await page.fill("#words", text);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+// Talks until the next message must be compacted first.
+async function fill(page, from = 1) {
+  for (let n = from; n < from + 20; n += 1) {
+    await say(page, words(n));
+    const done = page.locator("li.assistant", { hasText: `Message ${n}:` });
+    const noticed = page.locator(".notice, #compacting").first();
+    await Promise.race([done.waitFor(), noticed.waitFor()]);
+    if (await noticed.count()) return n;
+  }
+  assert.fail("nothing was compacted");
+}
+
+test("while it compacts, the page says so and takes no input; then it says what was done and counts", async () => {
+  let release;
+  const held = new Promise((done) => { release = done; });
+  answer = async () => { await held; return [200, "They talk about the parser."]; };
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=one");
+  assert.equal(await page.locator("#compaction-count").innerText(), "0");
+  await fill(page);
+  await page.getByText("Compacting conversation…").waitFor();
+  assert.ok(await page.locator("#words").isDisabled());
+  assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
+  await picture(page, "chat");
+  await checkPage(page);
+  release();
+  await page.getByText(compacted).waitFor();
+  assert.equal(await page.locator("#compaction-count").innerText(), "1");
+  assert.equal(await page.getByText("Compacting conversation…").count(), 0);
+  assert.ok(await page.locator("#words").isEnabled());
+  assert.ok(readdirSync(join(scene.store, "sessions")).some((name) => name.startsWith("transcript-one")));
+  await checkPage(page);
+});
+
+test("a compaction that failed is a warning with a way to retry, and a retry that succeeds ends it", async () => {
+  answer = async () => [500, "no"];
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=two");
+  await fill(page);
+  const warning = page.locator(".notice.warning");
+  await warning.waitFor();
+  assert.match(await warning.innerText(), /Compaction failed/);
+  assert.match(await page.locator("#context-metrics").innerText(), /of 6,000 tokens/);
+  assert.ok(await page.locator("#words").isEnabled());
+  await checkPage(page);
+  await picture(page, "chat-retry");
+  answer = async () => [200, "They talk about the parser."];
+  await page.getByRole("button", { name: "Retry compaction" }).click();
+  await page.getByText(compacted).waitFor();
+  assert.equal(await page.locator("#compaction-count").innerText(), "1");
+});
+
+test("a dead session takes no input and offers a new one", async () => {
+  answer = async () => [500, "no"];
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=three");
+  await say(page, words(1));
+  await page.locator("li.assistant").waitFor();
+  await say(page, words(2).repeat(20));
+  await page.getByText(dead).waitFor();
+  assert.ok(await page.locator("#words").isDisabled());
+  await checkPage(page);
+  await picture(page, "chat-dead");
+  await page.getByRole("button", { name: "Start New Session" }).click();
+  await page.locator("#words:not([disabled])").waitFor();
+  assert.equal(await page.locator(".chat li").count(), 0);
+  assert.equal(await page.getByText(dead).count(), 0);
+  await say(page, "Hello again.");
+  await page.locator("li.assistant", { hasText: "Hello again." }).waitFor();
+});

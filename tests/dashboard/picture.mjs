@@ -1,0 +1,11 @@
+// A picture of a page for the documentation, where a person asks for new ones (COMPACT_PICTURES=1).
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { root } from "./scene.mjs";
+
+export async function picture(page, name) {
+  if (!process.env.COMPACT_PICTURES) return;
+  mkdirSync(join(root, "docs/dashboard"), { recursive: true });
+  await page.screenshot({ path: join(root, `docs/dashboard/${name}.png`) });
+}
