@@ -28,7 +28,7 @@ after(async () => {
 test("markup, turned text and a line of ten megabytes are text on every page", async () => {
   const name = encodeURIComponent(markup.slice(0, 40));
   const compaction = `name=${name}&receipt=${receipt.receipt_id}`;
-  for (const path of ["/", "/?q=gnp.exe", `/session?name=${name}`, `/compaction?${compaction}`, `/entry?${compaction}&at=1`, `/entry?${compaction}&at=7`, `/ledger?name=${name}`, `/new?name=${name}`]) {
+  for (const path of ["/", `/session?name=${name}`, `/compaction?${compaction}`, `/entry?${compaction}&at=1`, `/entry?${compaction}&at=7`, `/ledger?name=${name}`, `/new?name=${name}`]) {
     const page = await openPage(browser, address, { width: 390, scheme: "dark" });
     const answer = await visit(page, path);
     assert.equal(answer.status(), 200, path);
