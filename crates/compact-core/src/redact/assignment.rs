@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::escape;
+use super::{escape, secret_check};
 
 /// The most characters of a name on either side of its telling word.
 const NAME_REACH: usize = 48;
@@ -15,7 +15,7 @@ const NAME_REACH: usize = 48;
 const VALUE_REACH: usize = 512;
 
 /// The most spaces on either side of an operator.
-const MOST_SPACES: usize = 8;
+const MOST_SPACES: usize = 32;
 
 /// How far back a string may have been opened.
 const QUOTE_REACH: usize = 512;
@@ -38,6 +38,8 @@ pub(super) enum ValueOperator {
     Tag,
     /// `the name is value`
     Sentence,
+    /// `name value`, `name of something: value`: nothing but the value itself says that it is one.
+    Beside,
     /// `setenv("name", "value")`
     Argument,
 }
@@ -80,7 +82,10 @@ impl AssignmentScan {
         let name = name_around(text, &word);
         let (operator, name_quoted, at) = read_operator(text, &name)?;
         self.name_end = name.end;
-        let value_at = skip_spaces(text, at);
+        let value_at = match operator {
+            ValueOperator::Colon => skip_block_mark(text, skip_spaces(text, at)),
+            _ => skip_spaces(text, at),
+        };
         let found = self.read_value(text, value_at, operator)?;
         let inside = found
             .quote
@@ -118,7 +123,7 @@ impl AssignmentScan {
         if value.is_empty() || operators > MOST_OPERATORS {
             return None;
         }
-        if operator == ValueOperator::Sentence {
+        if matches!(operator, ValueOperator::Sentence | ValueOperator::Beside) {
             // Scripts that put no space between words go on behind the value.
             let value = value.split(|c: char| !c.is_ascii()).next()?;
             range.end = at + value.trim_end_matches(['.', ':', '!', '?']).len();
@@ -144,7 +149,7 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 /// The whole name that a word is part of.
-fn name_around(text: &str, word: &Range<usize>) -> Range<usize> {
+pub(super) fn name_around(text: &str, word: &Range<usize>) -> Range<usize> {
     let signs = text.get(word.clone()).unwrap_or_default().bytes().rev();
     let word = word.start
         ..word.end
@@ -185,7 +190,7 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
             | b'\''
             | b'`'
             | b'*'
-            | 0xe3..=0xef
+            | 0xe2..=0xef
     ) {
         return None;
     }
@@ -210,6 +215,9 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
     if closed && tail.starts_with(',') && is_set_by_call(text.get(..name.start)?) {
         return Some((ValueOperator::Argument, true, spaced + 1));
     }
+    if let Some(length) = form_field(text.get(..name.start)?, tail).filter(|_| closed) {
+        return Some((ValueOperator::Argument, false, spaced + length));
+    }
     if closed {
         let value = tail.strip_prefix("value=").filter(|_| spaced > at)?;
         return Some((ValueOperator::Other, true, text.len() - value.len()));
@@ -219,6 +227,12 @@ fn read_operator(text: &str, name: &Range<usize>) -> Option<(ValueOperator, bool
 }
 
 fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
+    // Files of properties escape it.
+    let slashes = tail.len() - tail.trim_start_matches('\\').len();
+    if slashes > 0 {
+        let equals = tail.get(slashes..)?.starts_with('=');
+        return equals.then_some((ValueOperator::Equals, slashes + 1));
+    }
     if let Some(length) = typed_operator(tail) {
         return Some((ValueOperator::Other, length));
     }
@@ -234,7 +248,12 @@ fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
         ("**:", ValueOperator::Colon),
         ("是", ValueOperator::Sentence),
         ("は", ValueOperator::Sentence),
+        ("を", ValueOperator::Sentence),
         ("는", ValueOperator::Sentence),
+        ("은", ValueOperator::Sentence),
+        ("改成了", ValueOperator::Sentence),
+        ("改为", ValueOperator::Sentence),
+        ("→", ValueOperator::Sentence),
         (":", ValueOperator::Colon),
         ("：", ValueOperator::Colon),
         ("=", ValueOperator::Equals),
@@ -285,7 +304,34 @@ fn is_set_by_call(before: &str) -> bool {
         .rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .next();
     let name = name.unwrap_or_default().to_ascii_lowercase();
-    name.starts_with("set") || name.starts_with("put")
+    ["set", "put", "define", "append", "header"]
+        .iter()
+        .any(|verb| name.starts_with(verb))
+}
+
+/// A line's end, also as it stands within a string of JSON.
+const LINE_ENDS: [&str; 3] = ["\r\n", "\n", "\\n"];
+
+/// What follows the end of a line, if a text begins with one.
+fn after_line_end(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("\\r").unwrap_or(text);
+    LINE_ENDS.iter().find_map(|end| text.strip_prefix(end))
+}
+
+/// `name="password"`, an empty line, the value: a form as browsers send it. The length up to the value.
+fn form_field(before: &str, tail: &str) -> Option<usize> {
+    let is_named = before.trim_end_matches(['\\', '"']).ends_with("name=");
+    let value = after_line_end(after_line_end(tail)?)?;
+    is_named.then(|| tail.len() - value.len())
+}
+
+/// Where the text of a YAML block begins: behind `|` or `>-`, in the next line.
+fn skip_block_mark(text: &str, at: usize) -> usize {
+    let block = text.get(at..).and_then(|value| {
+        let marks = value.strip_prefix(['|', '>'])?;
+        after_line_end(marks.trim_start_matches(['-', '+']))
+    });
+    block.map_or(at, |block| skip_spaces(text, text.len() - block.len()))
 }
 
 /// `: Type = `, with its length.
@@ -349,12 +395,46 @@ fn match_loose_operator(
     {
         return Some((ValueOperator::Flag, 0));
     }
-    let verb = [
-        "is ", "ist ", "lautet ", "est ", "es ", "é ", "è ", "jest ", "это ", "— ", "was ", "is: ",
-    ]
-    .iter()
-    .find(|verb| tail.starts_with(**verb))?;
-    Some((ValueOperator::Sentence, verb.len()))
+    if let Some(verb) = VERBS.iter().find(|verb| tail.starts_with(**verb)) {
+        return Some((ValueOperator::Sentence, verb.len()));
+    }
+    Some((ValueOperator::Beside, words_before_value(tail)))
+}
+
+/// What joins a name and its value in a sentence, and what may.
+const VERBS: [&str; 12] = [
+    "is ", "ist ", "lautet ", "est ", "es ", "é ", "è ", "jest ", "это ", "— ", "was ", "is: ",
+];
+const WEAK_VERBS: [&str; 5] = ["c'est ", "to ", "now ", "- ", "-> "];
+
+/// The most bytes and words that say whose a password is: `password for bob: …`, `la clave del servidor es …`.
+const OWNER_REACH: usize = 48;
+const OWNER_WORDS: usize = 5;
+
+/// The length of the words between a name and its value, if a colon or a verb ends them.
+fn words_before_value(tail: &str) -> usize {
+    let near = tail.get(..tail.floor_char_boundary(OWNER_REACH));
+    let near = near.unwrap_or_default();
+    let mut at = 0;
+    for word in near.split_inclusive(' ').take(OWNER_WORDS + 1) {
+        if WEAK_VERBS.contains(&word) || at > 0 && VERBS.contains(&word) {
+            return at + word.len();
+        }
+        let plain = word.trim_end_matches(' ');
+        if secret_check::looks_chosen(plain) {
+            return at;
+        }
+        at += word.len();
+        let owner = plain.trim_end_matches(':');
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '\'');
+        if owner.is_empty() || !owner.chars().all(is_word) || secret_check::is_about(owner) {
+            return 0;
+        }
+        if owner.len() < plain.len() {
+            return at;
+        }
+    }
+    0
 }
 
 /// `aws configure set NAME VALUE`, `npm config set NAME VALUE`, a line of a Dockerfile.

@@ -29,6 +29,8 @@ enum ContextProof {
     NotTemplate,
     /// The value must look random.
     Random,
+    /// The value must look random, or like a password that somebody chose.
+    Chosen,
     /// An address with somebody's name or token before its host, which must not be a template.
     Address,
     /// As `Address`, and the value must look random.
@@ -70,8 +72,10 @@ macro_rules! flag_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 29] = {
-    use ContextProof::{Address, Command, NotTemplate, Pairs, Random, RandomAddress, Shape};
+pub(super) static CONTEXTS: [SecretContext; 43] = {
+    use ContextProof::{
+        Address, Chosen, Command, NotTemplate, Pairs, Random, RandomAddress, Shape,
+    };
     [
         context(
             "aws-secret",
@@ -90,6 +94,12 @@ pub(super) static CONTEXTS: [SecretContext; 29] = {
             Shape,
             &["sig="],
             r"^sig=([A-Za-z0-9%+/]{40,}(?:%3D|=)*)",
+        ),
+        context(
+            "signed-url",
+            Shape,
+            &["x-amz-signature=", "x-goog-signature="],
+            r"^(?i:x-amz|x-goog)-(?i:signature)=([0-9A-Fa-f]{40,})",
         ),
         context(
             "url-password",
@@ -167,7 +177,14 @@ pub(super) static CONTEXTS: [SecretContext; 29] = {
         ),
         context(
             "password",
-            Command(&["sshpass", "login", "mongo", "mongosh", "mongodump"]),
+            Command(&[
+                "sshpass",
+                "login",
+                "mongo",
+                "mongosh",
+                "mongodump",
+                "psexec",
+            ]),
             &[" -p "],
             concat!("^ -p \\\\*[\"']?", flag_value!()),
         ),
@@ -185,9 +202,92 @@ pub(super) static CONTEXTS: [SecretContext; 29] = {
         ),
         context(
             "password",
-            Command(&["zip", "unzip"]),
+            Command(&["zip", "unzip", "sqlcmd", "bcp", "ipmitool"]),
             &[" -p ", " -p"],
             concat!("^ -P ?\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["ssh-keygen"]),
+            &[" -n "],
+            concat!("^ -N \\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["snmpwalk", "snmpget", "snmpset"]),
+            &[" -a ", " -x "],
+            concat!("^ -[AX] \\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["xfreerdp", "xfreerdp3", "wfreerdp"]),
+            &[" /p:"],
+            concat!("^ /p:\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            Command(&["openssl"]),
+            &[" pass:"],
+            concat!("^ pass:", flag_value!()),
+        ),
+        context(
+            "secret",
+            Command(&[
+                "put-parameter",
+                "put-secret-value",
+                "secretsmanager",
+                "keyvault",
+            ]),
+            &[" --value ", " --value=", " --secret-string "],
+            concat!("^ --(?:value|secret-string)[ =]\\\\*[\"']?", flag_value!()),
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["net user ", "rabbitmqctl ", "isql "],
+            "^(?:net user [^\\s\"'`\\\\*/]{1,60} |rabbitmqctl (?:add_user|change_password) [^\\s\"'`\\\\]{1,60} |isql [^\\s\"'`\\\\]{1,60} [^\\s\"'`\\\\]{1,60} )\\\\*[\"']?([^\\s\"'`\\\\$<>/*-][^\\s\"'`\\\\<>|;&]{2,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["requirepass ", "masterauth "],
+            "^(?:requirepass|masterauth) \\\\*[\"']?([^\\s\"'`\\\\$<>]{6,})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["convertto-securestring "],
+            "^(?i:convertto-securestring )(?:-String )?\\\\*[\"']([^\"'`\\\\$<>]{3,100})\\\\*[\"']",
+        ),
+        context(
+            "secret",
+            NotTemplate,
+            &["::add-mask::"],
+            "^::add-mask::([^\\s\"'`\\\\$<>]{3,})",
+        ),
+        context(
+            "wandb-key",
+            Shape,
+            &["wandb login "],
+            "^wandb login (?:--relogin )?([0-9a-f]{40})",
+        ),
+        context(
+            "kaggle-key",
+            Shape,
+            &["username\":", "username\\\":"],
+            "^username\\\\*\": ?\\\\*\"[^\\s\"\\\\]{1,60}\\\\*\", ?\\\\*\"key\\\\*\": ?\\\\*\"([0-9a-f]{32})",
+        ),
+        context(
+            "password",
+            Chosen,
+            &["creds", "credentials", "login: "],
+            "^(?i:creds|credentials|login)(?: are| is)?:? {0,2}[A-Za-z0-9._@-]{1,60} ?[/:] ?([^\\s\"'`\\\\<>,;]{8,100})",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &["expect "],
+            "^expect [^\\n]{0,60}(?i:assword|assphrase)[^\\n\\\\]{0,20}(?:\\\\+\"|\")[^\\n\\\\]{0,4}(?:\\n|\\\\+n)[ \\t]{0,16}send (?:-- )?\\\\*\"([^\\s\"'`\\\\$<>]{3,100})",
         ),
         context(
             "password",
@@ -210,8 +310,8 @@ pub(super) static CONTEXTS: [SecretContext; 29] = {
         context(
             "password",
             NotTemplate,
-            &["echo "],
-            "^echo (?:-n )?\\\\*[\"']?([^\\s\"'`\\\\$<>|;&]{3,100})\\\\*[\"']? ?\\| ?(?:sudo -S|(?:sudo )?chpasswd|[^|;&\\n\"'`\\\\]{1,120}--password-stdin)",
+            &["echo ", "printf "],
+            "^(?:echo|printf) (?:-n )?\\\\*[\"']?([^\\s\"'`\\\\$<>|;&]{3,100})\\\\*[\"']? ?\\| ?(?:sudo -S|(?:sudo )?chpasswd|kinit|gcloud secrets|wrangler secret put|docker secret create|gh secret set|vercel env add|pass insert|[^|;&\\n\"'`\\\\]{1,120}--password-stdin)",
         ),
         context(
             "password",
@@ -228,14 +328,14 @@ pub(super) static CONTEXTS: [SecretContext; 29] = {
         context(
             "password",
             NotTemplate,
-            &[":5432:"],
-            "^:5432:[^\\s:\"'`\\\\]{1,64}:[^\\s:\"'`\\\\]{1,64}:([^\\s:\"'`\\\\<>]{3,})",
+            &[":5432:", ":5433:", ":6432:", ":6543:"],
+            "^:[0-9]{4}:[^\\s:\"'`\\\\]{1,64}:[^\\s:\"'`\\\\]{1,64}:([^\\s:\"'`\\\\<>]{3,})",
         ),
         context(
             "password",
             NotTemplate,
-            &["identified by '", "with password '", "encrypted password '"],
-            "^(?i:identified by|with password|encrypted password) '([^'\\s\"`\\\\<>]{3,})'",
+            &["identified by '", " password '", "set password"],
+            "^(?i:identified by| password|set password(?: for [^=\\n]{1,80})? ?=) ?'([^'\\s\"`\\\\<>]{3,})'",
         ),
         context(
             "password",
@@ -326,13 +426,19 @@ impl SecretContext {
                 scan.may_have_login(within, start)
             }
             ContextProof::Pairs => start >= scan.pairs_end,
-            ContextProof::Shape | ContextProof::NotTemplate | ContextProof::Random => true,
+            ContextProof::Shape
+            | ContextProof::NotTemplate
+            | ContextProof::Random
+            | ContextProof::Chosen => true,
         }
     }
 
     fn accepts(&self, value: &str) -> bool {
         match self.proof {
             ContextProof::Random | ContextProof::RandomAddress => secret_check::looks_random(value),
+            ContextProof::Chosen => {
+                secret_check::looks_random(value) || secret_check::looks_chosen(value)
+            }
             ContextProof::NotTemplate | ContextProof::Address | ContextProof::Command(_) => {
                 !secret_check::is_template(value)
             }

@@ -29,6 +29,7 @@ pub(super) enum CharClass {
     Hex,
     AnyHex,
     Digit,
+    Typed,
 }
 
 impl CharClass {
@@ -48,6 +49,7 @@ impl CharClass {
             "hex" => CharClass::Hex,
             "anyhex" => CharClass::AnyHex,
             "d" => CharClass::Digit,
+            "typed" => CharClass::Typed,
             _ => return None,
         })
     }
@@ -63,6 +65,7 @@ impl CharClass {
             CharClass::Base64 => b"+/=_-",
             CharClass::Percent => b"_-%",
             CharClass::Hash => b"+/=_-.,$",
+            CharClass::Typed => b"!#$%^&*_-+=.~?",
             CharClass::Capital => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             CharClass::Small => return byte.is_ascii_lowercase() || byte.is_ascii_digit(),
             CharClass::Hex => return matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
@@ -138,7 +141,7 @@ impl FormPart {
 /// Where the runs end that were read last, one of each class: forms that begin within a run do not read it again.
 #[derive(Default)]
 pub(super) struct RunEnds {
-    known: [Range<usize>; 14],
+    known: [Range<usize>; 15],
 }
 
 impl RunEnds {

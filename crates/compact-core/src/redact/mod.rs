@@ -10,6 +10,7 @@
 
 mod assignment;
 mod callback;
+mod column;
 mod context;
 mod entry;
 mod escape;

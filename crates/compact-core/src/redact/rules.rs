@@ -2,7 +2,7 @@
 //! looked at only where it stands.
 //!
 //! `form` has secrets with a form of their own, `context` those that stand in a telling place, `assignment` values behind
-//! a name, `key_block` framed keys, `stray` strings that a machine drew. When two find the same text, the first of these
+//! a name, `column` those below one, `key_block` framed keys, `stray` strings that a machine drew. When two find the same text, the first of these
 //! names it. Ordinary text costs one pass and a look at its long words; hostile text stays linear.
 
 use std::ops::Range;
@@ -11,17 +11,18 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::assignment::AssignmentScan;
+use super::column::ColumnScan;
 use super::context::{CONTEXTS, ContextScan};
 use super::form::{self, FORMS, RunEnds};
 use super::secret_check::KnownNames;
 use super::word_filter::WordFilter;
-use super::{RedactionFindings, RedactionSpan, escape, key_block, secret_check, stray};
+use super::{RedactionFindings, RedactionSpan, assignment, escape, key_block, secret_check, stray};
 
 /// The rule that finds what nothing names.
 pub(super) const RANDOM_STRING: &str = "random-string";
 
 /// Changes whenever a text may be redacted otherwise than before, though table and patterns stayed.
-const RULES_VERSION: u32 = 3;
+const RULES_VERSION: u32 = 4;
 
 /// What a word gives away.
 #[derive(Clone, Copy)]
@@ -70,6 +71,7 @@ struct SecretScan<'s, 't, 'r> {
     text: &'t str,
     found: &'s mut RedactionFindings<'r>,
     assignments: AssignmentScan,
+    columns: ColumnScan,
     run_ends: RunEnds,
     /// Until where the last form reaches: what begins within it is part of it.
     form_end: usize,
@@ -86,6 +88,7 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
             text,
             found,
             assignments: AssignmentScan::default(),
+            columns: ColumnScan::default(),
             run_ends: RunEnds::default(),
             form_end: 0,
             frame_end: 0,
@@ -156,6 +159,7 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
     }
 
     fn look_at_name(&mut self, word: Range<usize>) {
+        self.look_below_name(word.clone());
         let assigned = self.assignments.read(self.text, word);
         let judged = assigned.and_then(|a| {
             secret_check::judge_assignment(&a, &mut self.known_names).map(|rule| (a.range, rule))
@@ -163,6 +167,17 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
         if let Some((range, rule)) = judged {
             self.add(range, NAME_PRIORITY, rule);
         }
+    }
+
+    /// The cells below the name of a column.
+    fn look_below_name(&mut self, word: Range<usize>) {
+        let (found, names, text) = (&mut *self.found, &mut self.known_names, self.text);
+        let name = assignment::name_around(text, &word);
+        self.columns.read_below(text, name, |cell| {
+            if let Some(rule) = secret_check::judge_assignment(&cell, names) {
+                add_span(found, text, cell.range, NAME_PRIORITY, rule);
+            }
+        });
     }
 
     /// What is neither found yet nor public.

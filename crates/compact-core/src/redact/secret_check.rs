@@ -65,13 +65,16 @@ enum NamePromise {
 }
 
 /// Parts of names that may hold a secret; the whole name decides.
-const NAME_PARTS: [&str; 15] = [
+const NAME_PARTS: [&str; 18] = [
     "pass",
+    "clave",
+    "mdp",
     "psk",
     "pwd",
     "pw:",
     "pw=",
     "pw =",
+    "pw ",
     "kennwort",
     "senha",
     "wachtwoord",
@@ -118,6 +121,16 @@ pub(super) fn judge_assignment<'t>(
     known: &mut KnownNames<'t>,
 ) -> Option<&'static str> {
     let promise = known.promise_of(a.name)?;
+    if a.operator == ValueOperator::Beside {
+        // Tests pass, and arguments are passed.
+        let is_named = match promise {
+            NamePromise::Password => true,
+            NamePromise::Perhaps => !a.name.eq_ignore_ascii_case("pass"),
+            _ => false,
+        };
+        let shows = looks_chosen(a.value) || looks_random(a.value) || looks_typed(a.value);
+        return (is_named && shows && !is_code(a)).then_some("password");
+    }
     let (rule, secret) = match promise {
         NamePromise::Perhaps if is_variable(a) && has_digit_and_letter(a.value) => {
             ("password", is_named_secret(a))
@@ -129,7 +142,10 @@ pub(super) fn judge_assignment<'t>(
         NamePromise::ApiKey => ("api-key", is_named_secret(a)),
         NamePromise::Perhaps => (
             "password",
-            !is_code(a) && (looks_random(a.value) || looks_typed(a.value)),
+            !is_code(a)
+                && (looks_random(a.value)
+                    || looks_typed(a.value)
+                    || may_be_chosen(a) && looks_chosen(a.value)),
         ),
         NamePromise::Suspected => ("secret", !is_code(a) && looks_random(a.value)),
         NamePromise::Login => (
@@ -142,6 +158,15 @@ pub(super) fn judge_assignment<'t>(
 
 /// The least characters of a value that is a secret because a variable of the environment holds it.
 const SET_VALUE: usize = 12;
+
+/// `the pw is …`, `ansible_ssh_pass=…`: more than the name of a test that passed.
+fn may_be_chosen(a: &AssignedValue<'_>) -> bool {
+    let is_said = matches!(
+        a.operator,
+        ValueOperator::Sentence | ValueOperator::Flag | ValueOperator::Argument
+    );
+    is_said || name_words(a.name).len() > 1
+}
 
 /// `DB_PASS=…`, `export API_TOKEN=…`: a variable of the environment, which holds what its name says.
 fn is_variable(a: &AssignedValue<'_>) -> bool {
@@ -222,7 +247,7 @@ fn word_promise(word: &str, next: Option<&str>) -> Option<NamePromise> {
     if word.contains("apikey") || word == "api" && next == Some("key") {
         return Some(NamePromise::ApiKey);
     }
-    if matches!(word, "pass" | "passe" | "pw" | "psk") {
+    if matches!(word, "pass" | "passe" | "pw" | "psk" | "clave" | "mdp") {
         return Some(NamePromise::Perhaps);
     }
     let is_key = next == Some("key") && KEY_KINDS.contains(&word);
@@ -273,7 +298,7 @@ fn is_named_secret(a: &AssignedValue<'_>) -> bool {
         return false;
     }
     match a.operator {
-        ValueOperator::Sentence => return looks_spoken(value),
+        ValueOperator::Sentence => return looks_spoken(value) || looks_chosen(value),
         ValueOperator::Argument => return !is_wordy(value) || is_drawn_word(value),
         ValueOperator::Flag => {
             return (!is_wordy(value) || is_drawn_word(value))
@@ -485,6 +510,28 @@ fn looks_typed(value: &str) -> bool {
         && has(u8::is_ascii_digit)
         && (has(|b| b"!@#$%^&*?~".contains(b))
             || !is_named_thing(value) && letters::surprise(value.as_bytes()) > 8)
+}
+
+/// The shortest password of several kinds of characters.
+const CHOSEN: usize = 8;
+
+/// A password as people choose them: small letters, a capital, digits and a sign, and none of it an algorithm's name.
+pub(super) fn looks_chosen(value: &str) -> bool {
+    let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
+    let mut parts = value.split(|c: char| !c.is_ascii_alphanumeric());
+    value.len() >= CHOSEN
+        && !is_template(value)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit)
+        && has(|b| b"-_!@#$%^&*?~+".contains(b))
+        && !value.contains(['/', ':', '.', '=', '(', ')'])
+        && !parts.any(|part| NOT_SECRETS.contains(part.to_ascii_lowercase().as_str()))
+}
+
+/// Whether a word says that a password is only spoken about: its length, its policy.
+pub(super) fn is_about(word: &str) -> bool {
+    ABOUT.contains(word.to_ascii_lowercase().as_str())
 }
 
 /// What stands behind `the password is`: no word, and no name of an algorithm.

@@ -634,6 +634,9 @@ fn hostile_repetition_comes_to_an_end() {
         "-----END PRIVATE KEY-----\n",
         "aB3dE5fG7hI9",
         "aB3dE5fG7hI9jK1lM2nO/",
+        "password,",
+        "a,password\n",
+        "password for bob ",
     ] {
         let once = redactor
             .redact(&unit.repeat(10_000), &mut RedactionCounts::new())
