@@ -8,6 +8,7 @@
     reason = "a build stops here"
 )]
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -61,6 +62,7 @@ fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
     );
     write_numbers(&out.join(format!("{name}.slots")), &slots_of(&tokens));
     write_numbers(&out.join(format!("{name}.offsets")), &offsets);
+    write_numbers(&out.join(format!("{name}.halves")), &halves_of(&tokens));
     fs::write(out.join(format!("{name}.longest")), longest_of(&tokens))
         .expect("OUT_DIR is writable");
     fs::write(
@@ -93,6 +95,35 @@ fn longest_by_four_bytes(tokens: &[&[u8]]) -> Vec<u8> {
         }
     }
     longest
+}
+
+/// The ranks of the two tokens that each token is merged from last, one after the other; a byte has itself for both.
+fn halves_of(tokens: &[&[u8]]) -> Vec<u32> {
+    let ranks: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
+    let halves = tokens.iter().zip(0..).flat_map(|(token, rank)| {
+        let middle = middle_of(token, rank, &ranks);
+        let half = |bytes: &[u8]| ranks.get(bytes).copied().unwrap_or(rank);
+        match middle {
+            Some(middle) => [half(&token[..middle]), half(&token[middle..])],
+            None => [rank, rank],
+        }
+    });
+    halves.collect()
+}
+
+/// Where a token is whole but for its last merge.
+fn middle_of(token: &[u8], rank: u32, ranks: &HashMap<&[u8], u32>) -> Option<usize> {
+    let mut bounds: Vec<usize> = (0..=token.len()).collect();
+    while bounds.len() > 3 {
+        let unions = bounds.windows(3).enumerate();
+        let unions = unions.filter_map(|(at, part)| {
+            let union = ranks.get(&token[part[0]..part[2]]).copied();
+            union.filter(|union| *union < rank).map(|union| (union, at))
+        });
+        let (_, at) = unions.min()?;
+        bounds.remove(at + 1);
+    }
+    (bounds.len() == 3).then(|| bounds[1])
 }
 
 /// A table that is at most half full.

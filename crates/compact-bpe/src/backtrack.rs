@@ -1,11 +1,10 @@
 //! Counts the tokens of a long piece in a time that grows with its length.
 //!
-//! Tokens are the outcome of merging exactly when each two neighbours are (`merge::is_final_pair`), and
+//! Tokens are the outcome of merging exactly when each two neighbours are (`is_final_pair`), and
 //! there is but one such row of tokens. So the longest token is taken at each place; where it does not go
 //! with the one before it, the next shorter, and where none does, the one before it is shortened. A place
 //! from which there is no way on is remembered, so that no place is left twice.
 
-use crate::merge::{self, Part};
 use crate::vocabulary::{Rank, Vocabulary};
 
 /// Slots for pairs that were looked at. A long piece repeats its pairs.
@@ -29,18 +28,12 @@ struct Token {
 }
 
 /// Counts the tokens of a piece.
-pub(crate) fn count(
-    vocabulary: &Vocabulary,
-    piece: &[u8],
-    memory: &mut Backtracking,
-    parts: &mut Vec<Part>,
-) -> usize {
+pub(crate) fn count(vocabulary: &Vocabulary, piece: &[u8], memory: &mut Backtracking) -> usize {
     memory.begin(piece.len());
     let mut search = Search {
         vocabulary,
         piece,
         memory,
-        parts,
     };
     let (mut at, mut wanted) = (0, search.longest_token(0, usize::MAX));
     while let Some(token) = wanted {
@@ -66,7 +59,6 @@ struct Search<'a> {
     vocabulary: &'a Vocabulary,
     piece: &'a [u8],
     memory: &'a mut Backtracking,
-    parts: &'a mut Vec<Part>,
 }
 
 impl Search<'_> {
@@ -92,14 +84,40 @@ impl Search<'_> {
         {
             return *is_final;
         }
-        let pair = self.piece.get(at - last.length..at + token.length);
-        let is_final = pair.is_some_and(|pair| {
-            merge::is_final_pair(self.vocabulary, pair, last.length, self.parts)
-        });
+        let is_final = is_final_pair(self.vocabulary, self.piece, at, [last.rank, token.rank]);
         if let Some(known) = self.memory.pairs.get_mut(slot) {
             *known = (key, is_final);
         }
         is_final
+    }
+}
+
+/// True when two tokens that meet at `middle` stay two. Merges are undone from the latest on, and at each step the two
+/// that then met must not have been merged before what was undone.
+fn is_final_pair(vocabulary: &Vocabulary, piece: &[u8], middle: usize, pair: [Rank; 2]) -> bool {
+    let [mut left, mut right] = pair;
+    let mut limit = Rank::MAX;
+    loop {
+        let rest = piece
+            .get(middle - vocabulary.length(left)..)
+            .unwrap_or_default();
+        let length = vocabulary.length(left) + vocabulary.length(right);
+        let union = rest
+            .get(..length)
+            .filter(|_| length <= vocabulary.longest_from(rest))
+            .and_then(|union| vocabulary.rank(union));
+        if union.is_some_and(|rank| rank < limit && vocabulary.halves(rank) == [left, right]) {
+            return false;
+        }
+        let [_, inner_left] = vocabulary.halves(left);
+        let [inner_right, _] = vocabulary.halves(right);
+        let can_undo = (inner_left != left, inner_right != right);
+        match can_undo {
+            (false, false) => return true,
+            (true, is_right) if left > right || !is_right => (limit, left) = (left, inner_left),
+            // Of equals the left one is merged first.
+            _ => (limit, right) = (right + 1, inner_right),
+        }
     }
 }
 

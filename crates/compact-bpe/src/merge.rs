@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
 
 /// A token so far, and the rank of its union with the next.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+struct Part {
     start: usize,
     union: Rank,
 }
@@ -56,20 +56,9 @@ impl<'a> Merger<'a> {
                 merge_all(self.vocabulary, piece, parts);
                 parts.len()
             }
-            false => backtrack::count(self.vocabulary, piece, backtracking, parts),
+            false => backtrack::count(self.vocabulary, piece, backtracking),
         }
     }
-}
-
-/// True when two neighbouring tokens stay two: merging their bytes ends in just them.
-pub(crate) fn is_final_pair(
-    vocabulary: &Vocabulary,
-    pair: &[u8],
-    middle: usize,
-    parts: &mut Vec<Part>,
-) -> bool {
-    merge_all(vocabulary, pair, parts);
-    matches!(parts.as_slice(), [_, second] if second.start == middle)
 }
 
 /// Merges until nothing is left to merge.

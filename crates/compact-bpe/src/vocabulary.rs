@@ -16,6 +16,8 @@ pub(crate) struct Vocabulary {
     /// Where the bytes of each token begin, and where the last ends.
     offsets: &'static [u8],
     bytes: &'static [u8],
+    /// The ranks of the two tokens that each is merged from last; a byte has itself for both.
+    halves: &'static [u8],
     /// The length of the longest token that begins with two bytes, by these as a number.
     longest: &'static [u8],
     /// The same for four bytes, by their slot; 0 where no token begins so.
@@ -28,6 +30,7 @@ macro_rules! vocabulary {
             slots: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".slots")),
             offsets: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".offsets")),
             bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bytes")),
+            halves: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".halves")),
             longest: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".longest")),
             far: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".far")),
         }
@@ -85,6 +88,18 @@ impl Vocabulary {
         };
         let longest = self.longest.get(usize::from(u16::from_le_bytes(*start)));
         usize::from(longest.copied().unwrap_or(u8::MAX))
+    }
+
+    /// The two tokens that a token is merged from last; a byte has itself for both.
+    pub(crate) fn halves(&self, rank: Rank) -> [Rank; 2] {
+        let half = |nth| read_number(self.halves, rank as usize * 2 + nth);
+        [half(0).unwrap_or(rank), half(1).unwrap_or(rank)]
+    }
+
+    /// How many bytes a token has.
+    pub(crate) fn length(&self, rank: Rank) -> usize {
+        let offset = |nth| read_number(self.offsets, rank as usize + nth).unwrap_or(0);
+        offset(1).saturating_sub(offset(0)) as usize
     }
 
     fn token(&self, rank: Rank) -> Option<&'static [u8]> {
