@@ -83,7 +83,7 @@ check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList
     disposal deed announcement request_opener);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
-    explanation refusal host_opening refused_call host_remark);
+    explanation refusal host_opening refused_call host_remark handover);
 
 check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of),
     report_element aside_element program_name refusal_reason);

@@ -26,6 +26,7 @@ macro_rules! cue_words {
 static REPORT_ELEMENTS: WordList = cue_words!("report_element");
 static ASIDE_ELEMENTS: WordList = cue_words!("aside_element");
 static HOST_OPENINGS: WordList = cue_words!("host_opening");
+static HANDOVERS: WordList = cue_words!("handover");
 static PROGRAM_NAMES: WordList = cue_words!("program_name");
 
 /// Whose words a text in the user's place is.
@@ -44,6 +45,27 @@ pub fn attribute_speech(text: &str) -> Speech<'_> {
     if is_host_opening(text) {
         return Speech::Host;
     }
+    let own = before_handover(text);
+    match attribute_elements(own) {
+        Speech::Person if own.len() < text.len() && own.trim().is_empty() => Speech::Host,
+        Speech::Person if own.len() < text.len() => Speech::Mixed(Cow::Borrowed(own.trim())),
+        speech => speech,
+    }
+}
+
+/// What stands before the line that hands over to a program.
+fn before_handover(text: &str) -> &str {
+    let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
+        let start = *at;
+        *at += line.len();
+        Some((start, line))
+    });
+    let handover = lines.find(|(_, line)| HANDOVERS.after_opening(line).is_some());
+    handover.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
+}
+
+/// Whose words a text is, by the elements in it.
+fn attribute_elements(text: &str) -> Speech<'_> {
     let Some(host) = host_range(text) else {
         return Speech::Person;
     };

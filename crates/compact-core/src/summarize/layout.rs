@@ -185,11 +185,19 @@ fn push_lines(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]
         let text = as_data(&piece.text);
         match piece.ordinal == above {
             true => _ = writeln!(out, "  {text}"),
-            false => _ = writeln!(out, "  [#{}] {text}", piece.ordinal),
+            false => _ = writeln!(out, "  [#{}] {}", piece.ordinal, quote_voice(text)),
         }
         above = piece.ordinal;
     }
     push_names(out, group);
+}
+
+/// A line that opens as the head of what somebody said stands in quotes.
+fn quote_voice(line: String) -> String {
+    match line.starts_with("user:") || line.starts_with("agent:") {
+        true => format!("\"{line}\""),
+        false => line,
+    }
 }
 
 /// Whether a text ends as a sentence does.
