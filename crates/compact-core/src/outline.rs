@@ -144,7 +144,7 @@ impl EntryLinks {
 
     /// A call reaches its result; the nearest open call of that id is the one answered.
     fn join_calls(&mut self, entries: &[Entry]) {
-        let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut open: HashMap<&str, Vec<usize>, foldhash::fast::FixedState> = HashMap::default();
         for (i, entry) in entries.iter().enumerate() {
             if entry.meta.malformed {
                 set(&mut self.orphan, i);
@@ -168,7 +168,7 @@ impl EntryLinks {
 
     /// Lines of one provider message stay together.
     fn join_groups(&mut self, entries: &[Entry]) {
-        let mut last: HashMap<&str, usize> = HashMap::new();
+        let mut last: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
         for (i, entry) in entries.iter().enumerate() {
             if let Some(group) = entry.meta.group.as_deref()
                 && let Some(previous) = last.insert(group, i)

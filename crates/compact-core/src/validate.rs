@@ -126,7 +126,7 @@ fn paired(entries: &[Entry], tolerate: bool) -> Result<(), String> {
     if tolerate {
         return Ok(());
     }
-    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut open: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
     for (i, entry) in entries.iter().enumerate() {
         for result in entry.result_ids() {
             match open.get_mut(result).filter(|n| **n > 0) {

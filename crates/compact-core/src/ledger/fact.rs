@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::answer::{self, AskedFor};
 use super::cue;
@@ -605,10 +606,10 @@ fn truncate_to_newest<T>(list: &mut Vec<T>, cap: usize) {
 
 /// A sentence said twice is kept where it was said last.
 fn keep_last_saying(facts: &mut Vec<Fact>) {
-    let mut seen = std::collections::HashSet::<Box<str>, foldhash::fast::FixedState>::default();
-    facts.reverse();
-    facts.retain(|f| seen.insert(f.text.clone()));
-    facts.reverse();
+    let mut seen = std::collections::HashSet::<&str, foldhash::fast::FixedState>::default();
+    let is_last: Vec<bool> = facts.iter().rev().map(|f| seen.insert(&f.text)).collect();
+    let mut is_last = is_last.into_iter().rev();
+    facts.retain(|_| is_last.next().unwrap_or(true));
 }
 
 /// An answer of so few lines is told whole: one line of it would pass for all that came out.
@@ -705,31 +706,39 @@ fn parse_steps(arguments: &str) -> Option<Vec<PlanStep>> {
     if !arguments.contains("\"status\"") {
         return None;
     }
-    let value: serde_json::Value = serde_json::from_str(arguments).ok()?;
-    let lists = value.as_object()?.values().filter_map(|v| v.as_array());
+    // Only what a step says is read into memory: a plan may be long.
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(arguments).ok()?;
+    let mut written: Vec<&RawValue> = fields.into_values().collect();
+    written.sort_by_key(|field| field.get().as_ptr() as usize);
+    let lists = written.into_iter().filter_map(|field| {
+        let items: Vec<&RawValue> = serde_json::from_str(field.get()).ok()?;
+        Some(items)
+    });
     let steps: Vec<PlanStep> = lists.flatten().filter_map(parse_step).collect();
     (!steps.is_empty()).then_some(steps)
 }
 
-fn parse_step(item: &serde_json::Value) -> Option<PlanStep> {
-    let status = item.get("status")?.as_str()?;
-    let text = [
-        "content",
-        "step",
-        "title",
-        "task",
-        "description",
-        "text",
-        "name",
-        "subject",
-    ]
-    .iter()
-    .find_map(|key| item.get(key)?.as_str())?;
-    let status = status.to_ascii_lowercase();
+/// Where a step says what is to be done, the most telling first.
+const STEP_KEYS: [&str; 8] = [
+    "content",
+    "step",
+    "title",
+    "task",
+    "description",
+    "text",
+    "name",
+    "subject",
+];
+
+fn parse_step(item: &RawValue) -> Option<PlanStep> {
+    let item: BTreeMap<String, &RawValue> = serde_json::from_str(item.get()).ok()?;
+    let read = |key: &str| serde_json::from_str::<String>(item.get(key)?.get()).ok();
+    let status = read("status")?.to_ascii_lowercase();
+    let text = STEP_KEYS.iter().find_map(|key| read(key))?;
     let says = |words: &[&str]| words.iter().any(|word| status.contains(word));
     let done = says(&["complete", "done", "finish", "cancel", "closed", "skip"]);
     Some(PlanStep {
-        text: clip(text, COMMAND_CHARS).into(),
+        text: clip(&text, COMMAND_CHARS).into(),
         done,
         active: !done && says(&["progress", "active", "doing", "started"]),
     })

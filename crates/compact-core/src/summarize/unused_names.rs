@@ -16,7 +16,7 @@ pub fn drop_unused_names(ledger: &mut Ledger, most: usize) {
     let unused = ranking
         .indices()
         .filter(|nth| entity(nth).is_some_and(is_unused));
-    let gone: HashSet<usize> = unused.skip(most).collect();
+    let gone: HashSet<usize, foldhash::fast::FixedState> = unused.skip(most).collect();
     ledger.retain(|nth| !gone.contains(&nth));
 }
 
