@@ -309,13 +309,19 @@ fn is_set_by_call(before: &str) -> bool {
         .any(|verb| name.starts_with(verb))
 }
 
-/// A line's end, also as it stands within a string of JSON.
-const LINE_ENDS: [&str; 3] = ["\r\n", "\n", "\\n"];
-
-/// What follows the end of a line, if a text begins with one.
+/// What follows the end of a line, if a text begins with one, also as it stands within strings of JSON.
 fn after_line_end(text: &str) -> Option<&str> {
-    let text = text.strip_prefix("\\r").unwrap_or(text);
-    LINE_ENDS.iter().find_map(|end| text.strip_prefix(end))
+    let escaped = |text: &'_ str, letter: char| {
+        let rest = text.trim_start_matches('\\');
+        let letter = rest
+            .strip_prefix(letter)
+            .filter(|_| rest.len() < text.len());
+        letter.map(|rest| text.len() - rest.len())
+    };
+    let after = escaped(text, 'r').and_then(|length| text.get(length..));
+    let text = after.or(text.strip_prefix('\r')).unwrap_or(text);
+    let after = escaped(text, 'n').and_then(|length| text.get(length..));
+    after.or(text.strip_prefix('\n'))
 }
 
 /// `name="password"`, an empty line, the value: a form as browsers send it. The length up to the value.

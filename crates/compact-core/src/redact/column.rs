@@ -29,10 +29,10 @@ impl ColumnScan {
     pub(super) fn read_below<'t>(
         &mut self,
         text: &'t str,
-        name: Range<usize>,
+        name: &Range<usize>,
         mut found: impl FnMut(AssignedValue<'t>),
     ) {
-        let Some(separator) = separator_beside(text, &name).filter(|_| name.start >= self.read)
+        let Some(separator) = separator_beside(text, name).filter(|_| name.start >= self.read)
         else {
             return;
         };
@@ -40,7 +40,7 @@ impl ColumnScan {
             return;
         };
         let header = line_start(text, name.start)..line_end;
-        let Some(column) = Column::from_header(text, separator, &header, &name) else {
+        let Some(column) = Column::from_header(text, separator, &header, name) else {
             return;
         };
         let Some(rows) = column.first_row(text, rows) else {
@@ -90,6 +90,11 @@ impl Column {
             cell.len() <= 40 && cell.bytes().all(is_name) && (separator == "|" || !cell.is_empty())
         };
         let cells = line.split(separator).count();
+        // A command that writes the table may stand before its first cell.
+        let line = match line.split(separator).next()?.rfind(['"', '\'', ':']) {
+            Some(opening) => line.get(opening + 1..)?,
+            None => line,
+        };
         let nth = text
             .get(header.start..name.start)?
             .matches(separator)

@@ -310,10 +310,13 @@ impl Redactor {
                 true => RuleScope::Personal,
                 false => RuleScope::All,
             };
-            match self.passes(text, scope, counts) {
-                Cow::Borrowed(_) => None,
-                Cow::Owned(text) => Some(text),
-            }
+            let redacted = self.passes(text, scope, counts);
+            // JSON within JSON, such as the arguments of a call, has escapes of its own.
+            let inner = match redacted.contains("\\u") {
+                true => self.redact_json(&redacted, counts),
+                false => Cow::Borrowed(&*redacted),
+            };
+            (inner != text).then(|| inner.into_owned())
         });
         redacted.map_or(secrets, Cow::Owned)
     }

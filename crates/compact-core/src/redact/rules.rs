@@ -159,7 +159,7 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
     }
 
     fn look_at_name(&mut self, word: Range<usize>) {
-        self.look_below_name(word.clone());
+        self.look_below_name(&word);
         let assigned = self.assignments.read(self.text, word);
         let judged = assigned.and_then(|a| {
             secret_check::judge_assignment(&a, &mut self.known_names).map(|rule| (a.range, rule))
@@ -170,10 +170,10 @@ impl<'s, 't, 'r> SecretScan<'s, 't, 'r> {
     }
 
     /// The cells below the name of a column.
-    fn look_below_name(&mut self, word: Range<usize>) {
+    fn look_below_name(&mut self, word: &Range<usize>) {
         let (found, names, text) = (&mut *self.found, &mut self.known_names, self.text);
-        let name = assignment::name_around(text, &word);
-        self.columns.read_below(text, name, |cell| {
+        let name = assignment::name_around(text, word);
+        self.columns.read_below(text, &name, |cell| {
             if let Some(rule) = secret_check::judge_assignment(&cell, names) {
                 add_span(found, text, cell.range, NAME_PRIORITY, rule);
             }

@@ -5,7 +5,7 @@ use super::*;
 #[path = "testdata/planted.rs"]
 mod planted;
 
-use planted::{PlantedSecret, harmless_texts, planted_secrets};
+use planted::{PlantedSecret, harmless_texts, placed_secrets, planted_secrets};
 
 fn redactor() -> Redactor {
     RedactionRules::default()
@@ -267,6 +267,9 @@ fn a_name_in_escapes_is_a_name() {
         value,
         serde_json::json!({"text": format!("пароль: {placeholder}"), "n": 1})
     );
+    let call = serde_json::json!({"arguments": json}).to_string();
+    let redacted = redactor.redact_json(&call, &mut RedactionCounts::new());
+    assert!(!redacted.contains("Tr0ub4dor"), "{redacted}");
     let plain = r#"{"text":"gr\u00fcn","n":1}"#;
     assert_eq!(
         redactor.redact_json(plain, &mut RedactionCounts::new()),
@@ -297,7 +300,9 @@ const SEEDS: u64 = 20;
 #[test]
 fn ninety_nine_of_a_hundred_planted_secrets_are_found() {
     let redactor = redactor();
-    let planted: Vec<PlantedSecret> = (0..SEEDS).flat_map(planted_secrets).collect();
+    let planted: Vec<PlantedSecret> = (0..SEEDS)
+        .flat_map(|seed| [planted_secrets(seed), placed_secrets(seed)].concat())
+        .collect();
     let (mut missed, mut escaped) = (Vec::new(), Vec::new());
     for secret in &planted {
         if redact(&redactor, &secret.text).0.contains(&secret.value) {
@@ -835,8 +840,8 @@ fn a_fingerprint_knows_functions_by_their_names() {
 #[test]
 fn the_security_page_counts_what_is_tried() {
     let page = include_str!("../../../../SECURITY.md");
-    let kinds = planted::planted_secrets(0).len();
-    let harmless = planted::harmless_texts(0).len();
+    let kinds = planted_secrets(0).len() + placed_secrets(0).len();
+    let harmless = harmless_texts(0).len();
     for said in [
         format!("| {kinds} kinds of made-up secrets"),
         format!("| {harmless} kinds of strings that look drawn and are public"),

@@ -111,9 +111,21 @@ fn encode(text: &str) -> String {
 /// Every kind once, made up from a number.
 pub(crate) fn planted_secrets(seed: u64) -> Vec<PlantedSecret> {
     let made_up = &mut MadeUp(seed);
-    let file = include_str!("planted.txt").lines();
-    let lines = file.filter(|line| !line.starts_with('#'));
-    let mut all: Vec<PlantedSecret> = lines
+    let mut all = fill_lines(include_str!("planted.txt"), made_up);
+    all.extend(framed_keys(made_up));
+    all.extend(wrapped_secrets(made_up));
+    all
+}
+
+/// Secrets that only their place gives away, each kind once.
+pub(crate) fn placed_secrets(seed: u64) -> Vec<PlantedSecret> {
+    fill_lines(include_str!("placed.txt"), &mut MadeUp(seed))
+}
+
+/// The secrets of a file, one a line.
+fn fill_lines(file: &str, made_up: &mut MadeUp) -> Vec<PlantedSecret> {
+    let lines = file.lines().filter(|line| !line.starts_with('#'));
+    lines
         .map(|line| {
             let (kind, template) = line.split_once('\t').unwrap();
             let filled = made_up.fill(&template.replace("\\n", "\n"));
@@ -125,10 +137,7 @@ pub(crate) fn planted_secrets(seed: u64) -> Vec<PlantedSecret> {
                 value: value.to_owned(),
             }
         })
-        .collect();
-    all.extend(framed_keys(made_up));
-    all.extend(wrapped_secrets(made_up));
-    all
+        .collect()
 }
 
 /// Texts that look drawn and are no secrets, made up from a number.
