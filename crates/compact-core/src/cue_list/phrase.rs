@@ -32,6 +32,8 @@ pub(super) struct PhraseTable {
     begins: [u64; BEGINNINGS / 64],
     /// Beginnings with the phrases that have them, in the order of the list.
     by_beginning: Vec<(u16, usize)>,
+    /// Whether a phrase may begin where a word ends: one of them opens with a sign.
+    opens_with_sign: bool,
 }
 
 /// The low bits of a byte are the same in either case.
@@ -56,11 +58,13 @@ impl PhraseTable {
                 *bits |= 1 << (beginning % 64);
             }
         }
+        let opens_with_sign = phrases.iter().any(|parts| opens_with_sign(parts));
         PhraseTable {
             place,
             phrases,
             begins,
             by_beginning,
+            opens_with_sign,
         }
     }
 
@@ -74,6 +78,7 @@ impl PhraseTable {
         for (at, byte) in text.iter().enumerate().skip(from) {
             let is_word = is_word(*byte);
             if is_word != was_word
+                && (is_word || self.opens_with_sign)
                 && let Some(found) = self.phrase_at(text, at)
             {
                 return Some(found);
@@ -84,16 +89,31 @@ impl PhraseTable {
     }
 
     /// The phrase that begins at a byte: the first of the list that does.
+    #[inline]
     fn phrase_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
         let beginning = beginning_of(text.get(at..)?);
         let bits = self.begins.get(usize::from(beginning) / 64)?;
-        if bits >> (beginning % 64) & 1 == 0 {
-            return None;
+        match bits >> (beginning % 64) & 1 {
+            0 => None,
+            _ => self.phrase_of(beginning, text, at),
         }
+    }
+
+    /// The phrase at a byte, among those with this beginning.
+    #[inline(never)]
+    fn phrase_of(&self, beginning: u16, text: &[u8], at: usize) -> Option<Range<usize>> {
         let first = self.by_beginning.partition_point(|(b, _)| *b < beginning);
         let candidates = self.by_beginning.iter().skip(first);
         let mut candidates = candidates.take_while(|(b, _)| *b == beginning);
         candidates.find_map(|(_, nth)| Some(at..end_of(self.phrases.get(*nth)?, text, at)?))
+    }
+}
+
+/// Whether a phrase of these parts begins with something else than a word.
+fn opens_with_sign(parts: &[PhrasePart]) -> bool {
+    match parts.first() {
+        Some(PhrasePart::Letters(letters)) => !is_word_at(letters, 0),
+        Some(PhrasePart::Run(_)) | None => false,
     }
 }
 
@@ -147,7 +167,11 @@ fn end_of(parts: &[PhrasePart], text: &[u8], at: usize) -> Option<usize> {
     match first {
         PhrasePart::Letters(letters) => {
             let end = at + letters.len();
-            let is_here = text.get(at..end)?.eq_ignore_ascii_case(letters);
+            let here = text.get(at..end)?;
+            // Where two bytes agree, the last seldom does.
+            let may_be = here.last().map(u8::to_ascii_lowercase)
+                == letters.last().map(u8::to_ascii_lowercase);
+            let is_here = may_be && here.eq_ignore_ascii_case(letters);
             is_here.then(|| end_of(rest, text, end))?
         }
         PhrasePart::Run(is_part) => {
@@ -162,5 +186,20 @@ fn is_word_at(text: &[u8], at: usize) -> bool {
 }
 
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    WORD_BYTES.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
+/// For each byte, whether it is part of a word.
+const WORD_BYTES: [bool; 256] = word_bytes();
+
+// A constant table is built before any data is read: every index below is in its range.
+#[allow(clippy::indexing_slicing)]
+const fn word_bytes() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
 }

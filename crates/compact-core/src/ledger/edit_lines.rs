@@ -87,8 +87,7 @@ impl EditLines {
     }
 
     fn add_pair(&mut self, old: &str, new: &str) {
-        let before: HashSet<&str> = old.lines().map(str::trim).collect();
-        let after: HashSet<&str> = new.lines().map(str::trim).collect();
+        let (before, after) = (trimmed_lines(old, new), trimmed_lines(new, old));
         for line in old.lines().filter(|line| !after.contains(line.trim())) {
             push_line(&mut self.removed, line);
         }
@@ -123,11 +122,25 @@ impl EditLines {
     }
 }
 
+/// The lines of one side, to which those of the other are compared.
+fn trimmed_lines<'t>(side: &'t str, other: &str) -> HashSet<&'t str, foldhash::fast::FixedState> {
+    match other.is_empty() {
+        true => HashSet::default(),
+        false => side.lines().map(str::trim).collect(),
+    }
+}
+
 /// Keeps the first lines that say something, a bare bracket does not, and further on those that define something.
 fn push_line(lines: &mut Vec<String>, line: &str) {
-    let says = line.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
-    let is_kept = || lines.len() < LINES || lines.len() < MOST_LINES && defines(line.trim_start());
-    if says && is_kept() {
+    if lines.len() >= MOST_LINES {
+        return;
+    }
+    let says = line
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .nth(1)
+        .is_some();
+    if says && (lines.len() < LINES || defines(line.trim_start())) {
         lines.push(clip(line, CHARS));
     }
 }

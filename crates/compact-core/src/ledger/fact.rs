@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::answer::{self, AskedFor};
+use super::call_field::CallFields;
 use super::cue;
 use super::entity::{BlockPlace, Voice};
 use super::file::{FileAct, FileFact, FileTable};
@@ -299,11 +300,12 @@ impl FactCollector {
                 if let Some(asked) = answer::asked_for(name) {
                     self.asking_calls.insert(id.clone(), asked);
                 }
-                if let Some(task) = task::task_of_call(&reading.text) {
+                let call = CallFields::from_call(&reading.text);
+                if let Some(task) = task::task_of_call(&call) {
                     self.task_calls.insert(id.clone(), task.to_owned());
                 }
                 let name = plain_tool_name(name);
-                self.collect_call(ordinal, &name, &reading.text, arguments);
+                self.collect_call(ordinal, &name, &call, arguments);
                 self.runs_by_call
                     .insert(id.clone(), self.facts.runs.len() - 1);
             }
@@ -503,11 +505,11 @@ impl FactCollector {
         }
     }
 
-    fn collect_call(&mut self, ordinal: u32, name: &str, text: &str, arguments: &str) {
-        let files = FileFact::from_call(ordinal, name, text, arguments);
+    fn collect_call(&mut self, ordinal: u32, name: &str, call: &CallFields<'_>, arguments: &str) {
+        let files = FileFact::from_call(ordinal, name, call, arguments);
         self.facts.runs.push(ToolRun {
             ordinal,
-            text: command_text(name, text).into(),
+            text: command_text(name, call).into(),
             path: files.first().map(|file| file.path.clone()),
             answer: None,
             end: None,
@@ -655,32 +657,16 @@ fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
     }
 }
 
-pub(super) const COMMAND_KEYS: [&str; 4] = ["command: ", "cmd: ", "script: ", "code: "];
-/// The value of the first of `keys` in a call's reading; a list's items follow on their own lines.
-pub(super) fn value<'t>(text: &'t str, keys: &[&str]) -> Option<&'t str> {
-    keys.iter().find_map(|key| {
-        let at = memchr::memmem::find_iter(text.as_bytes(), key.as_bytes())
-            .find(|i| opens_value(text, *i))?;
-        text.get(at + key.len()..)
-            .map(|v| v.trim_start_matches('\n'))
-    })
-}
+pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "cmd", "script", "code"];
 
-/// Keys stand at the start of a line or right after the tool's name.
-fn opens_value(text: &str, at: usize) -> bool {
-    let head = text.get(..at).unwrap_or("");
-    head.ends_with('\n') || (head.ends_with(' ') && !head.trim_end().contains([' ', '\n']))
-}
-
-fn command_text(name: &str, text: &str) -> String {
-    let body = value(text, &COMMAND_KEYS)
+fn command_text(name: &str, call: &CallFields<'_>) -> String {
+    let body = call
+        .value(&COMMAND_KEYS)
         .map(without_other_keys)
-        .or_else(|| text.get(name.len()..))
+        .or_else(|| call.text.get(name.len()..))
         .unwrap_or("");
-    clip(
-        &format!("{name}: {}", clip(body, COMMAND_CHARS)),
-        COMMAND_CHARS,
-    )
+    let text = [name, ": ", &clip(body, COMMAND_CHARS)].concat();
+    clip(&text, COMMAND_CHARS)
 }
 
 /// A command without the arguments that stand on lines behind it.

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::call_field::CallFields;
 use super::cue;
 use super::edit_lines::changed_lines;
-use super::fact::{COMMAND_KEYS, value};
+use super::fact::COMMAND_KEYS;
 
 /// What was done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,14 +74,14 @@ const SYMBOLS: usize = 8;
 const CHANGES: usize = 16;
 
 impl FileFact {
-    /// What one call does to files; `text` is the call as it reads.
+    /// What one call does to files.
     pub(super) fn from_call(
         ordinal: u32,
         name: &str,
-        text: &str,
+        call: &CallFields<'_>,
         arguments: &str,
     ) -> Vec<FileFact> {
-        let files = touched_files(name, text);
+        let (files, text) = (touched_files(name, call), call.text);
         let changes = |act| matches!(act, FileAct::Edited | FileAct::Created);
         let symbols = match files.iter().any(|(_, act)| changes(*act)) {
             true => cue::definitions(text, SYMBOLS),
@@ -174,24 +175,23 @@ impl FileTable {
 }
 
 const PATH_KEYS: [&str; 9] = [
-    "file_path: ",
-    "path: ",
-    "filename: ",
-    "file: ",
-    "filePath: ",
-    "target_file: ",
-    "notebook_path: ",
-    "file_name: ",
-    "absolute_path: ",
+    "file_path",
+    "path",
+    "filename",
+    "file",
+    "filePath",
+    "target_file",
+    "notebook_path",
+    "file_name",
+    "absolute_path",
 ];
 
 /// The files a call names and what it does to them.
-fn touched_files<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
-    let mut out = Vec::new();
-    if let Some(path) = value(text, &PATH_KEYS).and_then(|v| v.lines().next()) {
-        let how = value(text, &["command: "])
-            .and_then(|v| v.lines().next())
-            .unwrap_or("");
+fn touched_files<'t>(name: &str, call: &CallFields<'t>) -> Vec<(&'t str, FileAct)> {
+    let (text, mut out) = (call.text, Vec::new());
+    let first_line = |keys: &[&str]| call.value(keys)?.lines().next();
+    if let Some(path) = first_line(&PATH_KEYS) {
+        let how = first_line(&["command"]).unwrap_or("");
         if path.contains(['/', '.']) && !path.contains(' ') && !is_search(name) {
             out.push((path, act(name, how)));
         }
@@ -200,7 +200,8 @@ fn touched_files<'t>(name: &str, text: &'t str) -> Vec<(&'t str, FileAct)> {
         out.extend(text.lines().filter_map(patched));
     }
     if out.is_empty() {
-        let read = value(text, &COMMAND_KEYS).and_then(|v| printed_file(shell_line(v)?));
+        let command = call.value(&COMMAND_KEYS);
+        let read = command.and_then(|v| printed_file(shell_line(v)?));
         out.extend(read.map(|path| (path, FileAct::Read)));
     }
     out

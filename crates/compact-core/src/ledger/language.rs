@@ -218,35 +218,77 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 const PROSE: usize = 8;
 
 /// Words with the languages that have them.
-type WordLanguages = HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>;
+struct WordLanguages {
+    languages: HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>,
+    /// For each first byte, a bit for each length of a word: most words of a text need not be looked up.
+    lengths: [u32; 256],
+}
+
+impl WordLanguages {
+    fn from_files(files: impl Iterator<Item = &'static str>) -> WordLanguages {
+        let mut words = WordLanguages {
+            languages: HashMap::default(),
+            lengths: [0; 256],
+        };
+        for (nth, file) in files.enumerate() {
+            for word in section_lines(file, "function") {
+                words.languages.entry(word).or_default().push(nth);
+                let lengths = words.lengths.get_mut(first_byte(word));
+                lengths.into_iter().for_each(|l| *l |= length_bit(word));
+            }
+        }
+        words
+    }
+
+    fn languages_of(&self, word: &str) -> &[usize] {
+        let lengths = self.lengths.get(first_byte(word)).copied().unwrap_or(0);
+        if lengths & length_bit(word) == 0 {
+            return &[];
+        }
+        let known = self.languages.get(word).map(Vec::as_slice);
+        known.unwrap_or_default()
+    }
+}
+
+fn first_byte(word: &str) -> usize {
+    word.bytes().next().unwrap_or(0).into()
+}
+
+/// The bit of a word's length; long ones share the last.
+fn length_bit(word: &str) -> u32 {
+    1 << word.len().min(31)
+}
 
 /// The function words of English, at 0, and of the languages in Latin letters, each with those that have it.
 static FUNCTION_WORDS: LazyLock<WordLanguages> = LazyLock::new(|| {
-    let mut words = WordLanguages::default();
-    let files = [ENGLISH]
-        .into_iter()
-        .chain(LATIN.iter().map(|language| language.file));
-    for (nth, file) in files.enumerate() {
-        for word in section_lines(file, "function") {
-            words.entry(word).or_default().push(nth);
+    let latin = LATIN.iter().map(|language| language.file);
+    WordLanguages::from_files([ENGLISH].into_iter().chain(latin))
+});
+
+/// The beginning of a text in small letters.
+fn lower_sample(text: &str) -> String {
+    match text.get(..SAMPLE.min(text.len())) {
+        Some(head) if head.is_ascii() => head.to_ascii_lowercase(),
+        _ => {
+            let head = text.chars().take(SAMPLE);
+            head.flat_map(char::to_lowercase).collect()
         }
     }
-    words
-});
+}
 
 /// The language in Latin letters whose function words stand in the text most often.
 fn latin_language(text: &str) -> TextLanguage {
-    let sample: String = text
-        .chars()
-        .take(SAMPLE)
-        .flat_map(char::to_lowercase)
-        .collect();
+    let sample = lower_sample(text);
     let mut hits = [0_usize; LATIN.len() + 1];
     let mut words = 0;
-    let parts = sample.split(|c: char| !c.is_alphabetic() && c != '\'');
+    let is_part = |c: char| match c.is_ascii() {
+        true => c.is_ascii_lowercase() || c == '\'',
+        false => c.is_alphabetic(),
+    };
+    let parts = sample.split(|c: char| !is_part(c));
     for word in parts.filter(|word| !word.is_empty()) {
         words += 1;
-        for nth in FUNCTION_WORDS.get(word).into_iter().flatten() {
+        for nth in FUNCTION_WORDS.languages_of(word) {
             hits.get_mut(*nth).into_iter().for_each(|count| *count += 1);
         }
     }

@@ -5,6 +5,7 @@
 //! Names are found by a byte scanner; the text around their newest mentions is kept as excerpts.
 
 mod answer;
+mod call_field;
 mod check;
 mod cue;
 mod draw;
@@ -342,15 +343,33 @@ fn is_value(text: &str, start: usize, name: &str) -> bool {
     before.iter().any(|b| matches!(b, b':' | b'=' | b'$'))
 }
 
-/// A mention among those of one session, and whose it is.
+/// A mention among those of one session, and whose it is: its entry, block and start, then the index of the entity, then
+/// which of the entity's mentions it is. As one number, because there are many and they are sorted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct LocatedMention {
-    place: BlockPlace,
-    start: u32,
-    /// The index of the entity.
-    entity: u32,
-    /// Which of the entity's mentions it is.
-    nth: u8,
+struct LocatedMention(u128);
+
+impl LocatedMention {
+    fn new(mention: &Mention, entity: u32, nth: u8) -> LocatedMention {
+        let BlockPlace { ordinal, part } = mention.place;
+        let place = u128::from(ordinal) << 16 | u128::from(part);
+        let name = u128::from(mention.start) << 40 | u128::from(entity) << 8 | u128::from(nth);
+        LocatedMention(place << 72 | name)
+    }
+
+    fn place(self) -> BlockPlace {
+        BlockPlace {
+            ordinal: (self.0 >> 88) as u32,
+            part: (self.0 >> 72) as u16,
+        }
+    }
+
+    fn entity(self) -> usize {
+        (self.0 >> 8) as u32 as usize
+    }
+
+    fn nth(self) -> usize {
+        usize::from(self.0 as u8)
+    }
 }
 
 /// Measures the mentions that are left and cuts the text around them out of the entries.
@@ -361,17 +380,12 @@ fn cut_excerpts<E: Borrow<Entry>>(
 ) -> Vec<Excerpt> {
     let mut all: Vec<LocatedMention> = Vec::new();
     for (entity, e) in entities.iter().zip(0..) {
-        let located = |(m, nth): (&Mention, u8)| LocatedMention {
-            place: m.place,
-            start: m.start,
-            entity: e,
-            nth,
-        };
+        let located = |(m, nth): (&Mention, u8)| LocatedMention::new(m, e, nth);
         all.extend(entity.mentions().zip(0..).map(located));
     }
     all.sort_unstable();
     let mut excerpts: Vec<Excerpt> = Vec::new();
-    for block in all.chunk_by(|a, b| a.place == b.place) {
+    for block in all.chunk_by(|a, b| a.place() == b.place()) {
         cut_block(entries, first, block, entities, &mut excerpts);
     }
     excerpts
@@ -385,14 +399,14 @@ fn cut_block<E: Borrow<Entry>>(
     entities: &mut [Entity],
     excerpts: &mut Vec<Excerpt>,
 ) -> Option<()> {
-    let BlockPlace { ordinal, part } = block.first()?.place;
+    let BlockPlace { ordinal, part } = block.first()?.place();
     let entry: &Entry = entries.get((u64::from(ordinal) - first) as usize)?.borrow();
     let reading = reading::read_block(entry, entry.blocks.get(usize::from(part))?)?;
     let mut windows: Vec<ExcerptWindow> = Vec::new();
     for located in block {
-        let entity = entities.get_mut(located.entity as usize)?;
+        let entity = entities.get_mut(located.entity())?;
         let name = entity.text.len();
-        let mention = entity.mention_mut(usize::from(located.nth))?;
+        let mention = entity.mention_mut(located.nth())?;
         excerpt::measure(mention, name, &reading);
         let window = ExcerptWindow::around(mention, name);
         if !windows.last_mut().is_some_and(|last| last.join(window)) {

@@ -38,6 +38,7 @@ pub enum NameKind {
 
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
+const LETTER: u8 = LOWER | UPPER;
 const DIGIT: u8 = 4;
 const UNDER: u8 = 8;
 const DOT: u8 = 16;
@@ -103,19 +104,18 @@ impl NameRun {
     /// The run that begins at `start`, and where it ends.
     #[inline(always)]
     fn read(bytes: &[u8], start: usize) -> (NameRun, usize) {
-        let (mut mask, mut last, mut humps) = (0, 0, 0);
+        let mut mask = 0;
         let mut end = start;
         for byte in bytes.get(start..).unwrap_or_default() {
             let class = class(*byte);
             if class == 0 {
                 break;
             }
-            humps |= (last << 1) & class & UPPER;
             mask |= class;
-            last = class;
             end += 1;
         }
-        let hump = humps != 0;
+        // Most words have small letters only.
+        let hump = mask & LETTER == LETTER && has_hump(bytes.get(start..end).unwrap_or_default());
         (NameRun { start, mask, hump }, end)
     }
 
@@ -128,7 +128,7 @@ impl NameRun {
     /// More than a plain word.
     #[inline(always)]
     fn is_telling(self) -> bool {
-        self.hump || self.mask & !(LOWER | UPPER) != 0
+        self.hump || self.mask & !LETTER != 0
     }
 
     fn has_class(self, classes: u8) -> bool {
@@ -138,6 +138,12 @@ impl NameRun {
     fn only(self, classes: u8) -> bool {
         self.mask & !classes == 0
     }
+}
+
+/// Whether a capital follows a small letter.
+fn has_hump(run: &[u8]) -> bool {
+    let is_hump = |pair: &[u8]| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']);
+    run.windows(2).any(is_hump)
 }
 
 /// Handles one run and says up to where the text is consumed.
@@ -152,7 +158,7 @@ fn scan_run<'t>(
         return end;
     };
     if run.has_class(JOIN) {
-        return scan_joined(text, raw, run.start, found);
+        return scan_joined(text, raw, run, found);
     }
     scan_part(text, raw, run, found);
     end
@@ -200,11 +206,14 @@ fn is_in_path(text: &str, at: usize) -> bool {
 fn scan_joined<'t>(
     text: &'t str,
     raw: &'t str,
-    start: usize,
+    run: NameRun,
     found: &mut impl FnMut(NameKind, usize, &'t str),
 ) -> usize {
+    let start = run.start;
     let end = start + raw.len();
-    if let Some(scheme) = raw.find("://") {
+    if run.has_class(SLASH)
+        && let Some(scheme) = raw.find("://")
+    {
         let head = raw.get(..scheme).unwrap_or("");
         let from = start
             + head
@@ -217,7 +226,8 @@ fn scan_joined<'t>(
     }
     let trimmed = raw.trim_matches(':');
     let at = start + (raw.len() - raw.trim_start_matches(':').len());
-    if let Some((local, host)) = trimmed.split_once('@')
+    if run.has_class(DOT)
+        && let Some((local, host)) = trimmed.split_once('@')
         && !local.is_empty()
         && !local.contains([':', '/'])
         && host.contains('.')
@@ -226,7 +236,8 @@ fn scan_joined<'t>(
         found(NameKind::Email, at, trimmed.trim_end_matches(['.', '-']));
         return end;
     }
-    if trimmed.contains("::") && !trimmed.contains(['/', '@']) {
+    let is_scoped = trimmed.as_bytes().windows(2).any(|pair| pair == b"::");
+    if is_scoped && !trimmed.contains(['/', '@']) {
         scan_scoped(trimmed, at, found);
         return end;
     }
@@ -436,17 +447,19 @@ fn scan_dotted<'t>(
     if versioned.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return found(NameKind::Version, at, clean);
     }
-    if !clean.split('.').any(|p| p.len() >= 3) {
+    let mut pieces = clean.as_bytes().split(|byte| *byte == b'.');
+    let receiver = pieces.clone().next().map_or(0, <[u8]>::len);
+    if !pieces.any(|piece| piece.len() >= 3) {
         return;
     }
     let file = extension(clean).is_some_and(is_file_extension);
-    if let Some((receiver, rest)) = clean.split_once('.')
-        && !file
-        && receiver.len() < 3
+    if !file
+        && receiver < 3
+        && let Some(rest) = clean.get(receiver + 1..)
         && !rest.is_empty()
     {
         // `s.plan.target` is `plan.target` of whatever `s` is here, `t.Run` nothing in particular.
-        let at = at + receiver.len() + 1;
+        let at = at + receiver + 1;
         return match rest.contains('.') {
             true => scan_dotted(rest, at, NameRun::from_text(rest, at), found),
             false => scan_identifier(rest, at, found),

@@ -198,10 +198,10 @@ const CLOSERS: [char; 11] = ['.', ';', '!', '?', ')', ']', '}', '"', '\'', '*', 
 
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
 pub(crate) fn clip(text: &str, chars: usize) -> String {
-    fold_ascii(text, chars).unwrap_or_else(|| clip_words(text, chars))
+    clip_ascii(text, chars).unwrap_or_else(|| clip_words(text, chars))
 }
 
-/// The same for texts that are cut, or that are not all ASCII.
+/// The same for texts that are not all ASCII, as far as they are shown.
 fn clip_words(text: &str, chars: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
@@ -220,28 +220,32 @@ fn clip_words(text: &str, chars: usize) -> String {
     out
 }
 
-/// A text of at most `chars` characters, all of them ASCII, with its white space collapsed. Most texts are such, and
+/// The same for texts that are ASCII without control characters, as far as they are shown. Most texts are such, and
 /// one pass over their bytes is all that they need.
-fn fold_ascii(text: &str, chars: usize) -> Option<String> {
-    let mut out: Vec<u8> = Vec::with_capacity(text.len().min(chars.saturating_add(1)));
-    let mut is_apart = false;
-    for &byte in text.as_bytes() {
-        match byte {
-            b' ' | b'\t'..=b'\r' => is_apart = !out.is_empty(),
-            b'!'..=b'~' => {
-                if is_apart {
-                    out.push(b' ');
-                    is_apart = false;
-                }
-                out.push(byte);
-                if out.len() > chars {
-                    return None;
-                }
+fn clip_ascii(text: &str, chars: usize) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len().min(chars.saturating_add(4)));
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = bytes.get(at..)?;
+        let room = chars.saturating_sub(out.len() + usize::from(!out.is_empty()));
+        let length = rest.iter().take_while(|b| b.is_ascii_graphic()).count();
+        if length > room {
+            let word = text.get(at..)?.split_whitespace().next()?;
+            return Some(end_clipped(out, word, room));
+        }
+        if length > 0 {
+            if !out.is_empty() {
+                out.push(' ');
             }
-            _ => return None,
+            out.push_str(text.get(at..at + length)?);
+        }
+        match rest.get(length) {
+            None | Some(b' ' | b'\t'..=b'\r') => at += length + 1,
+            Some(_) => return None,
         }
     }
-    String::from_utf8(out).ok()
+    Some(out)
 }
 
 /// At most `chars` characters with their line breaks: blank lines dropped, cut at a word with `…`.

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::call_field::CallFields;
 use super::sentence::clip;
 
 /// A task that a call started in the background.
@@ -78,13 +79,13 @@ static ENDED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Names of arguments that hold a task's id.
 const ID_KEYS: [&str; 7] = [
-    "task_id: ",
-    "bash_id: ",
-    "shell_id: ",
-    "shellId: ",
-    "session_id: ",
-    "taskId: ",
-    "pid: ",
+    "task_id",
+    "bash_id",
+    "shell_id",
+    "shellId",
+    "session_id",
+    "taskId",
+    "pid",
 ];
 
 /// How far into an answer or a notice is looked.
@@ -128,8 +129,8 @@ pub(super) fn ends_in_notice(ordinal: u32, notice: &str) -> Vec<TaskEnd> {
 }
 
 /// The task that a call looks at or stops.
-pub(super) fn task_of_call(call: &str) -> Option<&str> {
-    let id = super::fact::value(call, &ID_KEYS)?.lines().next()?.trim();
+pub(super) fn task_of_call<'t>(call: &CallFields<'t>) -> Option<&'t str> {
+    let id = call.value(&ID_KEYS)?.lines().next()?.trim();
     (!id.is_empty() && id.len() <= 40).then_some(id)
 }
 

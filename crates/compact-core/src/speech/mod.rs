@@ -184,7 +184,7 @@ pub fn strip_tags(text: &str) -> &str {
 
 /// Returns a text without the characters that no reader sees: marks of direction, of zero width, tags, fillers.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
-    if !has_invisible(text) {
+    if text.is_ascii() || !has_invisible(text) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.chars().filter(|c| !is_invisible(*c)).collect())
