@@ -181,6 +181,9 @@ pub struct EntryMeta {
     pub continues: bool,
     /// What the provider reported of the request that produced this entry.
     pub usage: Option<Usage>,
+    /// True when the wire itself, beside what the answer says, has it that the person refused the calls answered here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// True for a tool message that cannot be paired: its calls cannot be read, or it names no call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub malformed: bool,

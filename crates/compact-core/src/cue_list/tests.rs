@@ -77,21 +77,22 @@ macro_rules! check_tables {
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
     finished unfinished creation decision open_work complaint
-    all_pass outcome preference check_outcome lifting for_now);
+    all_pass outcome preference check_outcome lifting paste_word quoting_head report doubt for_now);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement request_opener);
+    disposal deed announcement request_opener greeting question_opener permission);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
-    explanation refusal host_opening refused_call host_remark handover);
+    explanation refusal host_opening refused_call host_remark handover
+    letter_header signature);
 
 check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of),
-    report_element aside_element program_name refusal_reason);
+    report_element aside_element program_name refusal_reason own_heading);
 
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
     rule_filler rule_frame question_tool plan_tool command_wrapper
-    lookup_program scope_opener library_head back_reference);
+    lookup_program scope_opener library_head speaker own_element back_reference);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {

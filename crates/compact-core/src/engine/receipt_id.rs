@@ -63,6 +63,9 @@ fn shape(input: &CompactionInput<'_>) -> u64 {
         let group = entry.meta.group.as_deref();
         let first = group.map(|group| *groups.entry(group).or_insert(at));
         hash_kind(&mut hasher, &entry.meta.kind);
+        if entry.meta.refused {
+            hasher.update(b"R");
+        }
         hash_list(&mut hasher, entry.meta.flags.iter().map(String::as_str));
         hasher.update(&first.unwrap_or(u64::MAX).to_le_bytes());
         hash_list(&mut hasher, entry.call_ids());

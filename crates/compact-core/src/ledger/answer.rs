@@ -1,7 +1,8 @@
 //! What a person answers through a tool: to a question, to a plan, to a call that waits for leave.
 //!
 //! Hosts bring such words as the result of a call. They are the person's only where the host itself answers: the tool
-//! is one that asks, or the call was refused before it ran. A result that merely claims so is a tool's.
+//! is one that asks, or the wire says beside the result that the person refused the call. A result that merely claims so
+//! is a tool's.
 
 #[cfg(test)]
 mod tests;
@@ -163,9 +164,4 @@ pub(super) fn read_refusal(content: &str) -> Option<CallRefusal> {
 pub(super) fn is_approval(content: &str) -> bool {
     let head: String = content.chars().take(80).collect();
     head.to_ascii_lowercase().contains("approved")
-}
-
-/// Whether a tool belongs to a server that anybody may write.
-pub(super) fn is_foreign_tool(tool: &str) -> bool {
-    tool.contains("__") || tool.to_ascii_lowercase().starts_with("mcp")
 }

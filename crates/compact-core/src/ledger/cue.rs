@@ -4,6 +4,7 @@
 //! An order counts where a clause begins ("don't touch it"), not in a report ("I don't see it"). A
 //! sentence without a cue is still quoted when a name in it is needed.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,6 +28,8 @@ static REPLACEMENT: PhraseList = PhraseList::anywhere(cue_file!("replacement"));
 static CHANGE: PhraseList = PhraseList::anywhere(cue_file!("change"));
 static PROHIBITION: PhraseList = PhraseList::anywhere(cue_file!("prohibition"));
 static RELEASE: PhraseList = PhraseList::anywhere(cue_file!("release"));
+static EXCEPTION: PhraseList = PhraseList::anywhere("one exception\nan exception\nexception:\n");
+static PERMISSION: PhraseList = PhraseList::at_start(cue_file!("permission"));
 static DISPOSAL: PhraseList = PhraseList::at_start(cue_file!("disposal"));
 static CONDITION: PhraseList = PhraseList::anywhere(cue_file!("condition"));
 static POSTPONEMENT: PhraseList = PhraseList::anywhere(cue_file!("postponement"));
@@ -42,6 +45,9 @@ static OPEN_WORK: PhraseList = PhraseList::anywhere(cue_file!("open_work"));
 static PREFERENCE: PhraseList = PhraseList::anywhere(cue_file!("preference"));
 static OUTCOME: PhraseList = PhraseList::anywhere(cue_file!("outcome"));
 static ALL_PASS: PhraseList = PhraseList::anywhere(cue_file!("all_pass"));
+static REPORT: PhraseList = PhraseList::anywhere(cue_file!("report"));
+static DOUBT: PhraseList = PhraseList::anywhere(cue_file!("doubt"));
+static QUESTION_OPENER: PhraseList = PhraseList::at_start(cue_file!("question_opener"));
 static COMPLAINT: PhraseList = PhraseList::anywhere(cue_file!("complaint"));
 
 static SOFTENERS: WordList = WordList::new(cue_file!("softener"));
@@ -90,10 +96,69 @@ pub(crate) fn is_rule(sentence: &str) -> bool {
         && !is_explanation(sentence)
         && !is_single_task(sentence)
         && !is_single_order(sentence)
+        && !is_permission(sentence)
         && (RULE.is_in(sentence)
             || REVISION.is_in(sentence)
             || opens_with_order(sentence)
             || rule_label(sentence).is_some())
+}
+
+/// Whether a sentence doubts the words beside it, or asks about them: then they are not its writer's orders.
+pub(crate) fn is_doubt(sentence: &str) -> bool {
+    DOUBT.is_in(sentence)
+}
+
+/// Whether a person who says this orders it: it is no question, and repeats nothing that somebody else said. What they
+/// said before themselves ("as I said") they say again.
+pub(crate) fn is_own_order(sentence: &str) -> bool {
+    let is_repeated = |start: usize| {
+        let before = sentence.get(..start).unwrap_or("").trim_end();
+        let last = before.rsplit(' ').next().unwrap_or("");
+        !matches!(last, "I" | "i" | "we" | "We")
+    };
+    !QUESTION_OPENER.is_in(sentence) && !REPORT.starts_in(sentence).any(is_repeated)
+}
+
+/// A sentence with nothing between its quotation marks: what stands there is somebody else's, or the name of something.
+pub(crate) fn without_quotations(sentence: &str) -> Cow<'_, str> {
+    if sentence.len() > SENTENCE || !sentence.contains(QUOTES) {
+        return Cow::Borrowed(sentence);
+    }
+    let mut out = String::with_capacity(sentence.len());
+    let mut rest = sentence;
+    while let Some((open, close)) = find_quotation(rest) {
+        out.push_str(rest.get(..open).unwrap_or(""));
+        rest = rest.get(close..).unwrap_or("");
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+const QUOTES: [char; 9] = ['"', '\'', '“', '„', '«', '‘', '「', '『', '`'];
+
+/// Where the first quotation begins and ends. A mark within a word is an apostrophe.
+fn find_quotation(text: &str) -> Option<(usize, usize)> {
+    text.match_indices(QUOTES).find_map(|(at, mark)| {
+        let before = text.get(..at)?.chars().next_back();
+        let inside = at + mark.len();
+        let closes: &[char] = match mark {
+            "“" | "„" => &['”', '“', '"'],
+            "«" => &['»'],
+            "‘" => &['’'],
+            "「" | "『" => &['」', '』'],
+            "'" => &['\''],
+            "`" => &['`'],
+            _ => &['"'],
+        };
+        let opens = before.is_none_or(|c| !c.is_alphanumeric());
+        let rest = text.get(inside..)?;
+        let is_close = |(at, close): &(usize, &str)| {
+            let after = rest.get(at + close.len()..).unwrap_or("");
+            !after.starts_with(char::is_alphanumeric)
+        };
+        let (end, close) = rest.match_indices(closes).find(is_close)?;
+        opens.then_some((at, inside + end + close.len()))
+    })
 }
 
 /// Whether a sentence asks for one piece of work on something it names: "make src/a.py export an
@@ -107,8 +172,10 @@ fn is_single_task(sentence: &str) -> bool {
 /// Whether a sentence orders one thing to be done to something that it names: "drop only the table
 /// tmp_import" is done when it is done. What holds on a condition, or each time, is a rule.
 fn is_single_order(sentence: &str) -> bool {
+    let deed = sentence.split_once(": ").map_or(sentence, |(_, deed)| deed);
+    let orders = |text| DISPOSAL.is_in(without_softeners(text));
     names_something(sentence)
-        && DISPOSAL.is_in(without_softeners(sentence))
+        && (orders(sentence) || orders(deed))
         && !FIRM.is_in(sentence)
         && !CONDITION.is_in(sentence)
         && !PROHIBITION.is_in(sentence)
@@ -147,7 +214,23 @@ pub(crate) fn is_lifting(sentence: &str) -> bool {
 
 /// A sentence that allows what may have been forbidden.
 pub(crate) fn is_release(sentence: &str) -> bool {
-    sentence.len() <= SENTENCE && !sentence.ends_with('?') && RELEASE.is_in(sentence)
+    sentence.len() <= SENTENCE
+        && !sentence.ends_with('?')
+        && (RELEASE.is_in(sentence) || is_permission(sentence))
+}
+
+/// A sentence that allows something and binds to nothing: "you can deploy on your own from today on".
+pub(crate) fn is_permission(sentence: &str) -> bool {
+    PERMISSION.is_in(without_softeners(sentence))
+        && !sentence.ends_with('?')
+        && !sentence.contains(" only ")
+        && !PROHIBITION.is_in(sentence)
+        && !FIRM.is_in(sentence)
+}
+
+/// A sentence that makes an exception to what was ruled before it.
+pub(crate) fn is_exception(sentence: &str) -> bool {
+    EXCEPTION.is_in(sentence)
 }
 
 /// A sentence whose object stands in the sentence before it: "Don't publish those."
@@ -333,6 +416,14 @@ pub(crate) fn is_standing_rule(sentence: &str) -> bool {
         || PREFERENCE.is_in(sentence)
         || opens_with_order(sentence)
         || rule_label(sentence).is_some()
+        || binds_in_language(sentence)
+}
+
+/// Whether a sentence in another language than English rules or forbids.
+fn binds_in_language(sentence: &str) -> bool {
+    let language = text_language(sentence);
+    language.shows(LanguageCue::Rule, sentence)
+        || language.shows(LanguageCue::Prohibition, sentence)
 }
 
 /// The newest names that a change defines.

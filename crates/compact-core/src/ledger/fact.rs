@@ -21,6 +21,7 @@ use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
 use super::task::{self, BackgroundTask, TaskEnd};
 use crate::message::{Block, Entry, EntryKind, plain_tool_name};
+use crate::speech::{PastedParts, Speech, attribute_speech, is_letter};
 
 /// A quotation with its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,6 +165,8 @@ const REPLY_CHARS: usize = 4_000;
 const SUMMARY_CHARS: usize = 16_000;
 const SENTENCE_CHARS: usize = 320;
 const RULE_CHARS: usize = 640;
+/// Words beside a tool's answer that are longer are what the tool read.
+const BESIDE: usize = 1_000;
 const COMMAND_CHARS: usize = 200;
 const END_CHARS: usize = 120;
 /// An answer that is longer is a listing, not the news of one thing.
@@ -192,8 +195,15 @@ impl SentenceKind {
         place: SentencePlace,
         language: TextLanguage,
     ) -> Option<SentenceKind> {
-        SentenceKind::of_english(voice, sentence, place)
-            .or_else(|| SentenceKind::of_language(voice, sentence, language))
+        // What a person quotes is not what they say.
+        let said = match voice {
+            Voice::User => cue::without_quotations(sentence),
+            _ => Cow::Borrowed(sentence),
+        };
+        let kind = SentenceKind::of_english(voice, &said, place)
+            .or_else(|| SentenceKind::of_language(voice, &said, language));
+        let instructs = matches!(kind, Some(SentenceKind::Rule | SentenceKind::Release));
+        kind.filter(|_| voice != Voice::User || !instructs || cue::is_own_order(&said))
     }
 
     /// What a sentence does by the cues of a language other than English.
@@ -249,6 +259,16 @@ impl SentenceKind {
     }
 }
 
+/// Whether words stand in one message with a tool's answer: a person's who spoke meanwhile, or a client's. They are told,
+/// and rule nothing.
+fn is_beside_result(entry: &Entry, reading: &BlockReading<'_>) -> bool {
+    reading.voice == Voice::Tool
+        && entry.has_results()
+        && reading.text.len() <= BESIDE
+        && !reading.text.trim().is_empty()
+        && attribute_speech(&reading.text) != Speech::Host
+}
+
 /// Two sentences of one message as they follow each other.
 fn join_sentences<'t>(first: Option<&str>, second: &'t str) -> Cow<'t, str> {
     match first {
@@ -270,6 +290,8 @@ pub(super) struct FactCollector {
     task_calls: HashMap<String, String, foldhash::fast::FixedState>,
     /// Calls that ask something of the person.
     asking_calls: HashMap<String, AskedFor, foldhash::fast::FixedState>,
+    /// The entry in whose words something was pasted that no mark closed: its further blocks belong to it.
+    open_paste: Option<u32>,
 }
 
 impl FactCollector {
@@ -315,8 +337,12 @@ impl FactCollector {
                 is_error,
             } => {
                 let place = BlockPlace { ordinal, part };
-                self.collect_answer(call, place, content, outcome(content, *is_error), reading);
-                self.collect_person_answer(ordinal, call, content, *is_error);
+                let outcome = outcome(content, *is_error, entry);
+                self.collect_answer(call, place, content, outcome, reading);
+                match entry.meta.refused {
+                    true => self.collect_refusal(ordinal, call, content),
+                    false => self.collect_person_answer(ordinal, call, content, *is_error),
+                }
                 self.collect_task(ordinal, call, content);
             }
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
@@ -384,13 +410,18 @@ impl FactCollector {
             voice: reading.voice,
             text: clip_lines(text, chars).into(),
         };
+        if reading.voice == Voice::User && self.open_paste == Some(ordinal) {
+            let pasted = reading.text.trim();
+            return self.push_request(ordinal, &format!("[pasted: {pasted}]"));
+        }
         if reading.voice == Voice::User && entry.is_user_message() && !cue::is_thanks(&reading.text)
         {
             self.facts
                 .requests
                 .push(whole(&reading.text, REQUEST_CHARS));
-            let is_unheard = matches!(text_language(&reading.text), TextLanguage::Unknown);
-            self.facts.unheard_requests += u32::from(is_unheard);
+        }
+        if is_beside_result(entry, reading) {
+            self.facts.requests.push(whole(&reading.text, BESIDE));
         }
         if reading.voice == Voice::Model {
             let is_digest = entry.meta.kind == EntryKind::ForeignSummary;
@@ -401,7 +432,27 @@ impl FactCollector {
             };
             self.facts.replies.push(whole(&reading.text, chars));
         }
-        self.collect_sentences(ordinal, reading.voice, &reading.text);
+        match reading.voice {
+            Voice::User => self.collect_own_sentences(ordinal, &reading.text),
+            voice => self.collect_sentences(ordinal, voice, &reading.text),
+        }
+    }
+
+    /// Takes what a person says of their own: what they pasted, quote or doubt orders nothing.
+    fn collect_own_sentences(&mut self, ordinal: u32, text: &str) {
+        let pasted = PastedParts::find(text);
+        if pasted.is_open {
+            self.open_paste = Some(ordinal);
+        }
+        let own = pasted.replace(text, |_| "\n\n".to_owned());
+        let is_unheard = matches!(text_language(&own), TextLanguage::Unknown);
+        self.facts.unheard_requests += u32::from(is_unheard);
+        let (rules, releases) = (self.facts.rules.len(), self.facts.releases.len());
+        self.collect_sentences(ordinal, Voice::User, &own);
+        if is_letter(&own) || split_sentences(&own).any(|(sentence, _)| cue::is_doubt(&sentence)) {
+            self.facts.rules.truncate(rules);
+            self.facts.releases.truncate(releases);
+        }
     }
 
     /// Takes the sentences of a text that rule, decide, put off or finish something.
@@ -437,28 +488,29 @@ impl FactCollector {
         }
     }
 
-    /// Takes what a person answered through a tool that asks, or by refusing a call.
-    fn collect_person_answer(&mut self, ordinal: u32, call: &str, content: &str, is_error: bool) {
+    /// Takes why a person refused a call.
+    fn collect_refusal(&mut self, ordinal: u32, call: &str, content: &str) {
         let run = self
             .runs_by_call
             .get(call)
             .and_then(|at| self.facts.runs.get(*at));
-        let tool = run.map_or("", |run| run.text.split(':').next().unwrap_or(""));
-        // Only a host refuses by an error, and a foreign server may answer what it likes.
-        let refusal = answer::read_refusal(content).filter(|_| is_error);
-        if let Some(refusal) = refusal.filter(|_| run.is_some() && !answer::is_foreign_tool(tool)) {
-            if !refusal.reason.is_empty() {
-                let refused = run.map_or_else(String::new, |run| clip(&run.text, 120));
-                self.push_request(ordinal, &format!("(refused {refused}) {}", refusal.reason));
-                self.collect_sentences(ordinal, Voice::User, &refusal.reason);
-            }
+        let Some((run, refusal)) = run.zip(answer::read_refusal(content)) else {
             return;
+        };
+        if !refusal.reason.is_empty() {
+            let refused = clip(&run.text, 120);
+            self.push_request(ordinal, &format!("(refused {refused}) {}", refusal.reason));
+            self.collect_own_sentences(ordinal, &refusal.reason);
         }
+    }
+
+    /// Takes what a person answered through a tool that asks.
+    fn collect_person_answer(&mut self, ordinal: u32, call: &str, content: &str, is_error: bool) {
         match self.asking_calls.get(call) {
             Some(AskedFor::Answer) if !is_error => {
                 for answer in answer::read_answers(content) {
                     self.push_request(ordinal, &answer.quote());
-                    self.collect_sentences(ordinal, Voice::User, &answer.words);
+                    self.collect_own_sentences(ordinal, &answer.words);
                 }
             }
             Some(AskedFor::PlanApproval) if answer::is_approval(content) => {
@@ -646,11 +698,13 @@ fn gives_id(answer: &str, call: &str) -> bool {
     gives
 }
 
-/// How a tool's answer says the call ended.
-fn outcome(content: &str, is_error: bool) -> ToolRunOutcome {
-    if let Some(refusal) = answer::read_refusal(content) {
+/// How a tool's answer says the call ended. That the person refused it the wire must say: an answer that only reads so
+/// may be anybody's, and is told in the tool's words.
+fn outcome(content: &str, is_error: bool, entry: &Entry) -> ToolRunOutcome {
+    let refusal = answer::read_refusal(content);
+    if let Some(refusal) = refusal.as_ref().filter(|_| entry.meta.refused) {
         ToolRunOutcome::Refused(clip(&refusal.reason, SENTENCE_CHARS).into())
-    } else if is_error || cue::is_failure(content) {
+    } else if is_error || refusal.is_some() || cue::is_failure(content) {
         ToolRunOutcome::Failed(clip(&cue::complaint(content), SENTENCE_CHARS).into())
     } else {
         ToolRunOutcome::Ok

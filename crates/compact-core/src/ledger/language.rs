@@ -123,7 +123,10 @@ impl Language {
 
     /// None for an empty section, which would match everything. What is escaped always compiles.
     fn compile_section(&self, name: &str) -> Option<Regex> {
-        let phrase = |line: &str| regex::escape(line).replace(r"\*", r"\S+");
+        let phrase = |line: &str| {
+            let escaped = regex::escape(line).replace(r"\*", r"\S+");
+            escaped.replace(r" \.\.\. ", r"(?:\s+\S+){0,6}?\s+")
+        };
         let phrases: Vec<String> = self.section(name).map(phrase).collect();
         let any = phrases.join("|");
         let pattern = match self.spacing {
@@ -217,6 +220,10 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 /// Words of prose below which a text in Latin letters is too short to be called unknown.
 const PROSE: usize = 8;
 
+/// Letters of languages in Latin letters that have no cues here, and the words that one of them then needs.
+const FOREIGN: &str = "ąćęłńśźżőűřšžčěďťňğışåøđățș";
+const FEW: usize = 3;
+
 /// Words with the languages that have them.
 struct WordLanguages {
     languages: HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>,
@@ -292,11 +299,13 @@ fn latin_language(text: &str) -> TextLanguage {
             hits.get_mut(*nth).into_iter().for_each(|count| *count += 1);
         }
     }
+    let foreign = sample.chars().any(|c| FOREIGN.contains(c));
     let [english, others @ ..] = hits;
     let most = others.iter().copied().max().unwrap_or(0);
     let best = others.iter().zip(LATIN).find(|(count, _)| **count == most);
     let has_marks = sample.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
     match best {
+        _ if foreign && english == 0 && most < 2 && words >= FEW => TextLanguage::Unknown,
         Some((_, language)) if most > english => TextLanguage::Known(language),
         _ if most == 0 && english == 0 && has_marks && words >= PROSE => TextLanguage::Unknown,
         _ => TextLanguage::English,

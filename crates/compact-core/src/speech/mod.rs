@@ -5,29 +5,28 @@
 //! host's element, and a text that opens with the output of a program is the host's to its end. What the words
 //! mean is left to the ledger; whether a whole entry is the host's, to the formats.
 
+macro_rules! cue_file {
+    ($name:literal) => {
+        include_str!(concat!("../../templates/cues/", $name, ".txt"))
+    };
+}
+
+mod paste;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use paste::{PastedParts, is_letter, leave_out_pasted, mark_pasted, own_words};
+
 use crate::cue_list::WordList;
 
-macro_rules! cue_words {
-    ($name:literal) => {
-        WordList::new(include_str!(concat!(
-            "../../templates/cues/",
-            $name,
-            ".txt"
-        )))
-    };
-}
-
-static REPORT_ELEMENTS: WordList = cue_words!("report_element");
-static ASIDE_ELEMENTS: WordList = cue_words!("aside_element");
-static HOST_OPENINGS: WordList = cue_words!("host_opening");
-static HANDOVERS: WordList = cue_words!("handover");
-static PROGRAM_NAMES: WordList = cue_words!("program_name");
+static REPORT_ELEMENTS: WordList = WordList::new(cue_file!("report_element"));
+static ASIDE_ELEMENTS: WordList = WordList::new(cue_file!("aside_element"));
+static HOST_OPENINGS: WordList = WordList::new(cue_file!("host_opening"));
+static HANDOVERS: WordList = WordList::new(cue_file!("handover"));
+static PROGRAM_NAMES: WordList = WordList::new(cue_file!("program_name"));
 
 /// Whose words a text in the user's place is.
 #[derive(Clone, Debug, PartialEq, Eq)]

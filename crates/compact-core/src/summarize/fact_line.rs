@@ -17,8 +17,10 @@ use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::cue_list::PhraseList;
 use crate::ledger::{
     BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
-    ToolRunOutcome, Voice, clip, is_postponement, is_standing_rule, reports_passing,
+    ToolRunOutcome, Voice, clip, is_own_order, is_postponement, is_standing_rule, reports_passing,
+    split_sentences,
 };
+use crate::speech::{PastedParts, leave_out_pasted};
 
 /// One line of a section.
 #[derive(Clone, Debug, PartialEq)]
@@ -224,7 +226,15 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
     let text = revoked.strip_revoked(message.ordinal, &message.text);
     let text = clip(&text, usize::MAX - 1);
     let most = (RULE_PART * rule.text.chars().count()).clamp(TWO_LINES, SHORT_MESSAGE);
-    (text.chars().count() <= most && text.contains(&*rule.text)).then_some(text)
+    let is_short = text.chars().count() <= most && text.contains(&*rule.text);
+    (is_short && is_all_own(&message.text)).then_some(text)
+}
+
+/// Whether every word of a message is its writer's: none was pasted, quoted, repeated or asked about.
+fn is_all_own(message: &str) -> bool {
+    !message.contains(['?', '"', '“', '„', '«'])
+        && split_sentences(message).all(|(sentence, _)| is_own_order(&sentence))
+        && PastedParts::find(message).places.is_empty()
 }
 
 /// What was put off and not finished since. What the model merely has yet to do is stale when the user has spoken
@@ -275,6 +285,7 @@ fn goal_lines(
 ) -> Vec<FactLine> {
     let goal = |f: &Fact| {
         let text = revoked.strip_revoked(f.ordinal, &f.text);
+        let text = leave_out_pasted(&text).into_owned();
         let text = match text.chars().count() < GOAL_CHARS {
             true => text,
             false => strip_rules(facts, &text),
@@ -285,9 +296,9 @@ fn goal_lines(
             ..new_fact_line(SectionTopic::Goals, f.ordinal, format!("\"{text}\""))
         })
     };
-    let first = facts.requests.first();
-    let last = facts.requests.last().filter(|_| facts.requests.len() > 1);
-    let requests = first.into_iter().chain(last);
+    let mut said = facts.requests.iter().filter(|f| f.voice == Voice::User);
+    let first = said.next();
+    let requests = first.into_iter().chain(said.next_back());
     let unseen = requests.filter(|request| !is_shown(&request.text));
     unseen.filter_map(goal).collect()
 }

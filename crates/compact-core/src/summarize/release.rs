@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::revoke::{RevokedRules, meaningful_words};
-use crate::ledger::{Fact, Facts};
+use crate::ledger::{Fact, Facts, is_exception};
 
 /// A word of the user that allows what a rule forbade.
 pub(super) struct RuleRelease<'l> {
@@ -27,13 +27,24 @@ pub(super) fn rule_releases<'l>(
     }
     let live = facts.rules.iter().filter(|rule| revoked.is_live(rule));
     let live: Vec<(&Fact, Stems)> = live.map(|rule| (rule, stems(&rule.text))).collect();
+    // An exception that names nothing of a rule is one to the rule before it.
+    let newest = |fact: &'l Fact| {
+        let (rule, _) = live.iter().rfind(|(rule, _)| rule.ordinal < fact.ordinal)?;
+        Some(RuleRelease { fact, rule })
+    };
     let released = |fact: &'l Fact| {
         let said = stems(&fact.text);
         let earlier = live.iter().filter(|(rule, _)| rule.ordinal < fact.ordinal);
-        let (shared, rule) = earlier
-            .map(|(rule, stems)| (said.intersection(stems).count(), *rule))
-            .max_by_key(|(shared, _)| *shared)?;
-        (shared > 0 && shared * 2 >= said.len()).then_some(RuleRelease { fact, rule })
+        let (shared, rule, stems) = earlier
+            .map(|(rule, stems)| (said.intersection(stems).count(), *rule, stems))
+            .max_by_key(|(shared, ..)| *shared)?;
+        let covers =
+            |stems: &Stems| shared > 0 && (shared * 2 >= said.len() || shared == stems.len());
+        match covers(stems) {
+            true => Some(RuleRelease { fact, rule }),
+            false if is_exception(&fact.text) => newest(fact),
+            false => None,
+        }
     };
     facts.releases.iter().filter_map(released).collect()
 }

@@ -18,6 +18,7 @@ use crate::ledger::{
     Fact, Facts, clip, find_phrase, is_change, is_lifting, is_prohibition, is_replacement,
     is_revision, rule_label, split_sentences,
 };
+use crate::speech::own_words;
 
 static RULE_FILLERS: WordList = WordList::new(include_str!("../../templates/cues/rule_filler.txt"));
 static SCOPE_OPENERS: WordList =
@@ -69,10 +70,14 @@ impl<'l> RevokedRules<'l> {
             .chain(statements.map(|s| s.text.as_str()))
     }
 
-    /// The text without the sentences that no longer hold.
+    /// The text without the sentences that no longer hold, with a mark where one stood.
     pub(super) fn strip_revoked(&self, ordinal: u32, text: &str) -> String {
         let gone = self.sentences_of(ordinal);
-        gone.fold(text.to_owned(), |text, sentence| without(&text, sentence))
+        let rest = gone.fold(text.to_owned(), |text, sentence| cut(&text, sentence, CUT));
+        match rest.contains(char::is_alphanumeric) {
+            true => rest,
+            false => String::new(),
+        }
     }
 
     /// Whether no word of a message holds any more.
@@ -130,13 +135,40 @@ fn revoked_rules(facts: &Facts) -> Vec<&Fact> {
 const STATING_MESSAGE: usize = 600;
 const STATEMENT: usize = 200;
 
+type NameSet = HashSet<String, FixedState>;
+
+/// A sentence that holds a value.
+struct StatedValue {
+    ordinal: u32,
+    said: Vec<String>,
+    text: String,
+    /// What its message names: the sentence may be about that.
+    names: NameSet,
+}
+
+impl StatedValue {
+    /// Whether it says the same with another value. In messages about different things it says it of those.
+    fn replaces(&self, old: &StatedValue) -> bool {
+        let is_beside = |names: &NameSet, others: &NameSet| {
+            let stated = |name: &&String| !self.said.contains(*name) && !old.said.contains(*name);
+            names.difference(others).any(|name| stated(&name))
+        };
+        old.ordinal < self.ordinal
+            && old.said != self.said
+            && !is_prohibition(&self.text)
+            && !(is_beside(&self.names, &old.names) && is_beside(&old.names, &self.names))
+    }
+}
+
 /// Sentences that hold a value, and that a later message repeats word for word but for the value.
 fn revoked_statements(requests: &[Fact]) -> Vec<RevokedStatement> {
-    let mut standing: HashMap<Vec<String>, (u32, Vec<String>, String), FixedState> =
-        HashMap::default();
+    let mut standing: HashMap<Vec<String>, StatedValue, FixedState> = HashMap::default();
     let mut revoked = Vec::new();
     for message in requests.iter().filter(|f| f.text.len() <= STATING_MESSAGE) {
-        for (sentence, _) in split_sentences(&message.text) {
+        let names: NameSet = sentence_words(&message.text)
+            .filter(|word| is_name(word))
+            .collect();
+        for (sentence, _) in split_sentences(&own_words(&message.text)) {
             let said: Vec<String> = sentence_words(rule_body(&sentence)).collect();
             let form = rule_form(&said);
             let measures = form.iter().any(|word| word == "#");
@@ -144,16 +176,18 @@ fn revoked_statements(requests: &[Fact]) -> Vec<RevokedStatement> {
             if sentence.len() > STATEMENT || !measures || subject < 2 || sentence.ends_with('?') {
                 continue;
             }
-            let new = (message.ordinal, said, sentence.into_owned());
-            let Some(old) = standing.insert(form, new.clone()) else {
-                continue;
+            let new = StatedValue {
+                ordinal: message.ordinal,
+                said,
+                text: sentence.into_owned(),
+                names: names.clone(),
             };
-            if old.0 < new.0 && old.1 != new.1 && !is_prohibition(&new.2) {
-                revoked.push(RevokedStatement {
-                    ordinal: old.0,
-                    text: old.2,
-                });
-            }
+            let replaces = standing.get(&form).is_some_and(|old| new.replaces(old));
+            let old = standing.insert(form, new).filter(|_| replaces);
+            revoked.extend(old.map(|old| RevokedStatement {
+                ordinal: old.ordinal,
+                text: old.text,
+            }));
         }
     }
     revoked
@@ -180,12 +214,20 @@ pub(super) fn revised_messages<'m>(messages: impl Iterator<Item = &'m str>) -> V
     revised
 }
 
+/// What stands in the place of words that no longer hold.
+const CUT: &str = "[…]";
+
 /// A text without a sentence, also where the text was cut within it.
 pub(super) fn without(text: &str, sentence: &str) -> String {
+    cut(text, sentence, "")
+}
+
+/// A text with a mark in the place of a sentence.
+fn cut(text: &str, sentence: &str, mark: &str) -> String {
     if let Some(found) = find_phrase(text, sentence) {
         let (head, tail) = (text.get(..found.start), text.get(found.end..));
-        let rest = without(tail.unwrap_or(""), sentence);
-        return format!("{}{rest}", head.unwrap_or(""));
+        let rest = cut(tail.unwrap_or(""), sentence, mark);
+        return format!("{}{mark}{rest}", head.unwrap_or(""));
     }
     let (opening, _) = edges(sentence);
     let cut = text.find(opening).filter(|at| {

@@ -18,6 +18,7 @@ use crate::cue_list::{PhraseList, WordList};
 use crate::ledger::{
     Fact, Ledger, Voice, clip, is_completion, is_decision, is_unspaced, scan_names,
 };
+use crate::speech::mark_pasted;
 
 static ANNOUNCEMENT: PhraseList =
     PhraseList::at_start(include_str!("../../templates/cues/announcement.txt"));
@@ -50,6 +51,8 @@ pub(super) struct QuotedMessage<'l> {
     pub is_finished: bool,
     /// How often it was sent, word for word.
     pub times: u32,
+    /// Whether a part of it is not the user's own.
+    pub has_pasted: bool,
 }
 
 /// The user's messages, each text once, where it was said last.
@@ -69,9 +72,11 @@ pub(super) fn user_messages<'l>(
         let text = revoked.strip_revoked(fact.ordinal, &fact.text);
         let is_old_news = text != *fact.text && recurs_later(requests, fact.ordinal, &text);
         let is_shown = !is_old_news && text.chars().any(char::is_alphanumeric);
+        let marked = mark_pasted(&text);
         is_shown.then(|| QuotedMessage {
             fact,
-            text: collapse_repeats(&text),
+            has_pasted: marked.contains("[pasted: "),
+            text: collapse_repeats(&marked),
             is_finished: finished.answers(fact),
             times,
         })
@@ -119,13 +124,18 @@ pub(super) fn push_message(
 ) -> usize {
     let text = shorten_message(&said.text, most);
     let ordinal = said.fact.ordinal;
+    let is_own = said.fact.voice == Voice::User && !said.has_pasted;
     let (head, text) = match size {
-        SummarySize::Small => table.open_statement(SectionTopic::Rules, ordinal, &text),
-        SummarySize::Full => {
+        SummarySize::Small if is_own => table.open_statement(SectionTopic::Rules, ordinal, &text),
+        _ => {
+            let label = match said.fact.voice {
+                Voice::User => USER_LABEL,
+                _ => "beside a tool's answer: ",
+            };
             let head = PieceHead {
                 topic: SectionTopic::Story,
                 ordinal,
-                label: USER_LABEL.to_owned(),
+                label: label.to_owned(),
                 form: HeadForm::Running,
             };
             (table.open(head), text.as_str())

@@ -28,6 +28,8 @@ pub(super) struct ClaudeCodeLine<'a> {
     is_api_error_message: Option<&'a RawValue>,
     pub(super) message: Option<&'a RawValue>,
     attachment: Option<&'a RawValue>,
+    tool_use_result: Option<&'a RawValue>,
+    tool_denial_kind: Option<&'a RawValue>,
     pub(super) session_id: Option<&'a RawValue>,
     pub(super) compact_metadata: Option<&'a RawValue>,
     /// The uuid of the line that this one repeats after a boundary of ours.
@@ -143,6 +145,13 @@ impl<'a> ClaudeCodeLine<'a> {
         } else {
             EntryKind::Message
         }
+    }
+
+    /// Returns whether the person refused the call that the line answers. Earlier clients say so only of a refusal
+    /// without a reason: beside one with a reason they repeat the text, as beside any tool's error.
+    pub(super) fn is_refusal(&self) -> bool {
+        string_value(self.tool_denial_kind).as_deref() == Some("user-rejected")
+            || string_value(self.tool_use_result).as_deref() == Some("User rejected tool use")
     }
 
     fn attachment_member(&self, key: &str) -> Option<&'a RawValue> {

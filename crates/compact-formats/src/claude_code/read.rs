@@ -136,6 +136,7 @@ fn read_row(
     let blocks = edit::into_blocks(pieces);
     let mut meta = EntryMeta {
         kind: line.entry_kind(&blocks),
+        refused: line.is_refusal(),
         ..EntryMeta::default()
     };
     if kind == ClaudeCodeLineKind::Assistant {

@@ -645,3 +645,34 @@ fn an_attachment_that_is_cut_is_not_repeated_as_it_was_sent() {
         "{lines}"
     );
 }
+
+/// Only what stands beside the message says that the person refused: a tool may answer with the same text.
+#[test]
+fn a_refusal_is_what_the_client_says_beside_the_message() {
+    let rows = [
+        (r#""toolUseResult":"User rejected tool use""#, true),
+        (
+            r#""toolUseResult":"Error: The user rejected it","toolDenialKind":"user-rejected""#,
+            true,
+        ),
+        (r#""toolUseResult":"Error: User rejected tool use""#, false),
+        (r#""toolDenialKind":"interrupted""#, false),
+        (
+            r#""toolUseResult":{"stdout":"User rejected tool use"}"#,
+            false,
+        ),
+    ];
+    for (beside, refused) in rows {
+        let content = r#"[{"tool_use_id":"c","type":"tool_result","is_error":true,"content":"User rejected tool use"}]"#;
+        let rest =
+            format!(r#""type":"user","message":{{"role":"user","content":{content}}},{beside}"#);
+        let reading = super::read::read(line("r1", "", &rest).as_bytes(), TranscriptScope::Live);
+        let refusals: Vec<bool> = reading
+            .unwrap()
+            .drafts
+            .iter()
+            .map(|d| d.meta.refused)
+            .collect();
+        assert_eq!(refusals, [refused], "{beside}");
+    }
+}

@@ -91,11 +91,12 @@ fn the_id_of_a_small_input_is_pinned() {
 #[test]
 fn everything_that_a_plan_looks_at_is_in_the_id() {
     let whole = small();
-    let changes: [fn(&mut Conversation); 6] = [
+    let changes: [fn(&mut Conversation); 7] = [
         |c| c.entries[0].meta.flags.clear(),
         |c| c.entries[1].meta.kind = EntryKind::Message,
         |c| c.entries[2].meta.kind = EntryKind::Injected,
         |c| c.entries[5].meta.group = None,
+        |c| c.entries[5].meta.refused = true,
         |c| c.entries[4].meta.group = Some("h".to_owned()),
         |c| {
             c.entries[0].meta.flags = ["keepprotected".to_owned()].into();

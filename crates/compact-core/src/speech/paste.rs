@@ -1,0 +1,389 @@
+//! Which part of a person's message is their own, and which they brought along: pasted, quoted, attached.
+//!
+//! A stranger's order that is told as the person's is far worse than a rule that only stands in its message, so
+//! whatever may be somebody else's is taken for it. What opens and closes (a fence, an element, lines that quote)
+//! ends where it closes last; what only opens (`Here is the mail:`, `Subject: …`, `--- notes.md ---`) goes on to the
+//! end of the message.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::element_name;
+use crate::cue_list::{PhraseList, WordList};
+
+static PASTE_WORDS: PhraseList = PhraseList::anywhere(cue_file!("paste_word"));
+static QUOTING_HEADS: PhraseList = PhraseList::anywhere(cue_file!("quoting_head"));
+static LETTER_HEADERS: WordList = WordList::new(cue_file!("letter_header"));
+static GREETINGS: PhraseList = PhraseList::at_start(cue_file!("greeting"));
+static SIGNATURES: WordList = WordList::new(cue_file!("signature"));
+static SPEAKERS: WordList = WordList::new(cue_file!("speaker"));
+static OWN_HEADINGS: WordList = WordList::new(cue_file!("own_heading"));
+static OWN_ELEMENTS: WordList = WordList::new(cue_file!("own_element"));
+static RULE_LABELS: PhraseList = PhraseList::anywhere(cue_file!("rule_label"));
+
+/// The parts of a message that its writer brought along.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastedParts {
+    /// Where they stand, in order, apart from each other.
+    pub places: Vec<Range<usize>>,
+    /// Whether the last of them was never closed, so that what follows the text belongs to it too.
+    pub is_open: bool,
+}
+
+impl PastedParts {
+    /// Finds them.
+    pub fn find(text: &str) -> PastedParts {
+        let mut reader = PasteReader::new(text);
+        let mut next = 0;
+        for line in text.split_inclusive('\n') {
+            let start = next;
+            next += line.len();
+            reader.take_line(start, line);
+        }
+        reader.finish()
+    }
+
+    /// Returns the text with what `replace` makes of each part in its place.
+    pub fn replace<'t>(&self, text: &'t str, replace: impl Fn(&str) -> String) -> Cow<'t, str> {
+        if self.places.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for place in &self.places {
+            out.push_str(text.get(done..place.start).unwrap_or(""));
+            out.push_str(&replace(text.get(place.clone()).unwrap_or("")));
+            done = place.end;
+        }
+        out.push_str(text.get(done..).unwrap_or(""));
+        Cow::Owned(out)
+    }
+}
+
+/// Returns the words of a message that are its writer's own.
+pub fn own_words(text: &str) -> Cow<'_, str> {
+    PastedParts::find(text).replace(text, |_| "\n\n".to_owned())
+}
+
+/// Returns a message with a mark around what its writer brought along.
+pub fn mark_pasted(text: &str) -> Cow<'_, str> {
+    PastedParts::find(text).replace(text, |part| {
+        let ends_line = if part.ends_with('\n') { "\n" } else { "" };
+        format!("[pasted: {}]{ends_line}", part.trim())
+    })
+}
+
+/// Returns a message with a word in the place of what its writer brought along.
+pub fn leave_out_pasted(text: &str) -> Cow<'_, str> {
+    PastedParts::find(text).replace(text, |part| {
+        let count = part.trim().chars().count();
+        let ends_line = if part.ends_with('\n') { "\n" } else { "" };
+        format!("[pasted: {count} characters]{ends_line}")
+    })
+}
+
+/// Whether a message closes like a letter: it may be one that its writer got.
+pub fn is_letter(text: &str) -> bool {
+    let mut lines = text.lines().map(|line| line.trim().to_lowercase());
+    lines.any(|line| {
+        let rest = SIGNATURES.after_opening(&line);
+        rest.is_some_and(|rest| {
+            let is_sentence = rest.len() > 1 && rest.ends_with('.');
+            rest.len() <= SIGNED && !is_sentence && !rest.starts_with(char::is_alphanumeric)
+        })
+    })
+}
+
+/// Bytes of a name behind `Best regards,`.
+const SIGNED: usize = 40;
+
+/// What a line is inside of.
+enum PasteState {
+    /// Nothing: the writer speaks.
+    Own,
+    /// A fence that so many others opened within.
+    Fence(usize),
+    /// An element, to this byte.
+    Element(usize),
+    /// Something that nothing closes.
+    Open,
+}
+
+struct PasteReader<'t> {
+    text: &'t str,
+    state: PasteState,
+    places: Vec<Range<usize>>,
+    /// Whether the line above announces what follows, so that what follows is closed by its own marks or not at all.
+    announced: bool,
+    /// The first line with words was read.
+    begun: bool,
+    /// Where the line above stands, if it opens with somebody's name.
+    spoken: Option<Range<usize>>,
+    /// Elements with the end of their last closing tag.
+    closings: Option<HashMap<&'t str, usize, foldhash::fast::FixedState>>,
+}
+
+impl<'t> PasteReader<'t> {
+    fn new(text: &'t str) -> Self {
+        PasteReader {
+            text,
+            state: PasteState::Own,
+            places: Vec::new(),
+            announced: false,
+            begun: false,
+            spoken: None,
+            closings: None,
+        }
+    }
+
+    fn take_line(&mut self, start: usize, line: &'t str) {
+        let place = start..start + line.len();
+        let text = line.trim();
+        match self.state {
+            PasteState::Open => self.add(place),
+            PasteState::Fence(depth) => {
+                self.add(place);
+                self.state = match fence_mark(text) {
+                    Some("") if depth == 0 => PasteState::Own,
+                    Some("") => PasteState::Fence(depth - 1),
+                    Some(_) => PasteState::Fence(depth + 1),
+                    None => PasteState::Fence(depth),
+                };
+            }
+            PasteState::Element(end) if place.start < end => {
+                self.add(place.start..place.end.min(end));
+                if end < place.end {
+                    self.state = PasteState::Own;
+                    self.take_rest(end, place.end);
+                }
+            }
+            PasteState::Element(_) | PasteState::Own => {
+                self.state = PasteState::Own;
+                self.take_own_line(place, text);
+            }
+        }
+    }
+
+    /// Takes what is left of a line behind an element.
+    fn take_rest(&mut self, start: usize, end: usize) {
+        if let Some(rest) = self.text.get(start..end) {
+            self.take_own_line(start..end, rest.trim());
+        }
+    }
+
+    fn take_own_line(&mut self, place: Range<usize>, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let announced = std::mem::take(&mut self.announced);
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        if fence_mark(text).is_some() {
+            self.state = PasteState::Fence(0);
+            self.add(place);
+        } else if let Some((start, end)) = self.element_in(&place) {
+            self.take_opening(place.start..start);
+            self.add(start..end.min(place.end));
+            self.state = PasteState::Element(end);
+            if end < place.end {
+                self.state = PasteState::Own;
+                self.take_rest(end, place.end);
+            }
+        } else if text.starts_with('>') || is_machine_line(text) {
+            self.add(place);
+        } else if announced || opens_paste(text, is_first) {
+            self.state = PasteState::Open;
+            self.add(place);
+        } else {
+            self.take_speech(place.clone(), text);
+            self.take_opening(place);
+        }
+    }
+
+    /// Takes words before an element, or a whole line: what they announce is not the writer's.
+    fn take_opening(&mut self, place: Range<usize>) {
+        let line = self.text.get(place.clone()).unwrap_or("");
+        if let Some(at) = quoting_colon(line) {
+            self.state = PasteState::Open;
+            self.add(place.start + at..place.end);
+        }
+        self.announced = announces(line.trim());
+    }
+
+    /// Two lines that open with different names are somebody's talk.
+    fn take_speech(&mut self, place: Range<usize>, text: &str) {
+        let named = speaker(text).is_some();
+        match self.spoken.take() {
+            Some(above) if named => {
+                self.add(above);
+                self.add(place.clone());
+            }
+            _ => {}
+        }
+        self.spoken = named.then_some(place);
+    }
+
+    /// The first element on a line that is not the writer's own, to its last closing tag; one that stands alone on its
+    /// line and is never closed was cut.
+    fn element_in(&mut self, place: &Range<usize>) -> Option<(usize, usize)> {
+        let line = self.text.get(place.clone())?;
+        for at in memchr::memchr_iter(b'<', line.as_bytes()) {
+            let tag = line.get(at + 1..)?;
+            let name = element_name(tag);
+            if name.is_empty() || OWN_ELEMENTS.has(name) || tag.starts_with('/') {
+                continue;
+            }
+            let start = place.start + at;
+            let closings = self
+                .closings
+                .get_or_insert_with(|| last_closings(self.text));
+            if let Some(end) = closings.get(name).filter(|end| **end > start) {
+                return Some((start, *end));
+            }
+            let is_alone =
+                line.trim_start().len() == line.len() - at && tag.trim_end().ends_with('>');
+            if is_alone && !tag.trim_end().ends_with("/>") {
+                return Some((start, self.text.len()));
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, place: Range<usize>) {
+        if place.is_empty() {
+            return;
+        }
+        match self.places.last_mut() {
+            Some(last) if last.end >= place.start => last.end = last.end.max(place.end),
+            _ => self.places.push(place),
+        }
+    }
+
+    fn finish(self) -> PastedParts {
+        let is_open = match self.state {
+            PasteState::Own => self.announced,
+            PasteState::Element(end) => {
+                end >= self.text.len() && !self.text.trim_end().ends_with('>')
+            }
+            PasteState::Fence(_) | PasteState::Open => true,
+        };
+        PastedParts {
+            places: self.places,
+            is_open,
+        }
+    }
+}
+
+/// What follows the mark of a fence that a line is.
+fn fence_mark(line: &str) -> Option<&str> {
+    let marks = ["```", "~~~", "\"\"\"", "'''"];
+    let rest = marks.iter().find_map(|mark| line.strip_prefix(mark))?;
+    let rest = rest.trim_start_matches(['`', '~']).trim();
+    // ```one line``` opens nothing.
+    (!marks.iter().any(|mark| rest.ends_with(mark))).then_some(rest)
+}
+
+/// The end of the last closing tag of each element.
+fn last_closings(text: &str) -> HashMap<&str, usize, foldhash::fast::FixedState> {
+    let mut closings = HashMap::default();
+    for at in memchr::memmem::find_iter(text.as_bytes(), "</") {
+        let tag = text.get(at + 2..).unwrap_or("");
+        let name = element_name(tag);
+        let width = name.len() + usize::from(tag.as_bytes().get(name.len()) == Some(&b'>'));
+        if !name.is_empty() {
+            closings.insert(name, at + 2 + width);
+        }
+    }
+    closings
+}
+
+/// Whether a program wrote a line: of a patch, of JSON, of a log.
+fn is_machine_line(line: &str) -> bool {
+    let digits = |n: usize| line.bytes().take(n).filter(u8::is_ascii_digit).count() == n;
+    line.starts_with('+')
+        || line.starts_with("@@")
+        || line.starts_with("{\"")
+        || line.starts_with("[{")
+        || (line.starts_with('"') && line.contains("\": "))
+        || (digits(4) && line.as_bytes().get(4) == Some(&b'-') && line.len() > 10)
+        || line
+            .strip_prefix('[')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a line opens something that is not the writer's and that nothing closes.
+fn opens_paste(line: &str, is_first: bool) -> bool {
+    is_divider(line)
+        || line.starts_with("$ ")
+        || line.starts_with("diff --git ")
+        || LETTER_HEADERS.after_opening(line).is_some()
+        || is_greeting(line, is_first)
+        || speaker(line).is_some_and(|name| SPEAKERS.has(&name.to_lowercase()))
+}
+
+/// `---`, `--- notes.md ---`, `===== Page 2 =====`.
+fn is_divider(line: &str) -> bool {
+    let is_mark = |c: char| matches!(c, '-' | '=' | '*' | '_' | '~' | '#' | '—' | '─');
+    let run = |chars: &mut dyn Iterator<Item = char>| chars.take_while(|c| is_mark(*c)).count();
+    let (before, after) = (run(&mut line.chars()), run(&mut line.chars().rev()));
+    let is_bold = line.starts_with("**") && before < 5;
+    !is_bold && before >= 3 && (after >= 3 || line.starts_with("--- "))
+}
+
+/// Bytes of a line that greets and says nothing else.
+const GREETING: usize = 60;
+
+/// Whether a line greets somebody. In the first line that is whom the writer speaks to, unless it reads like a letter.
+fn is_greeting(line: &str, is_first: bool) -> bool {
+    line.len() <= GREETING
+        && line.ends_with([',', '!', ':', '，', '！'])
+        && GREETINGS.is_in(line)
+        && (!is_first || line.to_ascii_lowercase().starts_with("dear"))
+}
+
+/// The name before the colon that a line opens with, be it in a list: `- Tom: no`.
+fn speaker(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(['-', '*', '•', ' ', '[']);
+    let (name, said) = line.split_once(':')?;
+    let name = name.trim_end_matches(['*', ']']);
+    let is_name = name.chars().all(char::is_alphabetic) && name.starts_with(char::is_uppercase);
+    let is_known = || SPEAKERS.has(&name.to_lowercase());
+    let says = said.trim_start_matches('*').starts_with(' ');
+    (says && name.len() <= 20 && (is_known() || (is_name && !RULE_LABELS.is_in(name))))
+        .then_some(name)
+}
+
+/// Whether a line announces text that is not the writer's. Only one that says that the writer's own wishes follow does
+/// not.
+fn announces(line: &str) -> bool {
+    let line = line.trim_end_matches(['*', '_', ' ']);
+    let Some(head) = line.strip_suffix([':', '：']) else {
+        return false;
+    };
+    let head = head.to_lowercase();
+    let is_own = RULE_LABELS.is_in(&head) || OWN_HEADINGS.is_part_of(&head);
+    !is_own || PASTE_WORDS.is_in(&head)
+}
+
+/// Bytes of a sentence before the colon behind which it quotes.
+const HEAD: usize = 160;
+
+/// Where a line goes on with somebody else's words: behind the colon of a sentence that says so. Where those stand in
+/// quotation marks, the marks close them.
+fn quoting_colon(line: &str) -> Option<usize> {
+    let colons = line.match_indices([':', '：']);
+    let mut ends = colons.map(|(at, colon)| at + colon.len());
+    ends.find(|end| {
+        let (before, after) = line.split_at_checked(*end).unwrap_or((line, ""));
+        let sentence = before.rsplit(['.', '!', '?', ';']).next().unwrap_or(before);
+        let said = after.trim_start();
+        (after.starts_with(' ') || before.ends_with('：'))
+            && !said.is_empty()
+            && !said.starts_with(['"', '\'', '“', '„', '«', '‘', '「', '`'])
+            && sentence.len() <= HEAD
+            && QUOTING_HEADS.is_in(sentence)
+    })
+}
