@@ -796,6 +796,14 @@ fn a_persons_own_orders_are_rules() {
             "Branch names in English please, max 30 characters.",
         ),
         ("If in doubt, never push.", "If in doubt, never push."),
+        (
+            "Ann asked for this in review (A-1): never push to main.",
+            "Ann asked for this in review (A-1): never push to main.",
+        ),
+        (
+            "Forget what I told you earlier: never push to main.",
+            "Forget what I told you earlier: never push to main.",
+        ),
     ];
     for (text, expected) in rows {
         assert_eq!(rules_of(text), [expected], "{text}");

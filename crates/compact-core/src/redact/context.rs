@@ -72,7 +72,7 @@ macro_rules! flag_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 43] = {
+pub(super) static CONTEXTS: [SecretContext; 44] = {
     use ContextProof::{
         Address, Chosen, Command, NotTemplate, Pairs, Random, RandomAddress, Shape,
     };
@@ -174,6 +174,13 @@ pub(super) static CONTEXTS: [SecretContext; 43] = {
             ]),
             &[" -p"],
             concat!("^ -p\\\\*[\"']?", flag_value!()),
+        ),
+        // In quotes a password may hold what ends a word of a shell.
+        context(
+            "password",
+            Command(&["sshpass", "login", "mongo", "mongosh", "mongodump"]),
+            &[" -p "],
+            "^ -p \\\\*[\"']([^\\s\"'`\\\\$<>]{3,})\\\\*[\"']",
         ),
         context(
             "password",

@@ -539,7 +539,8 @@ fn looks_spoken(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
     let plain = !value.contains(['_', '-', '/', '.', ':', '%'])
         || looks_random(value)
-        || looks_typed(value);
+        || looks_typed(value)
+        || looks_joined(value);
     value.len() >= 6
         && plain
         && has(u8::is_ascii_alphabetic)

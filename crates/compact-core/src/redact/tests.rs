@@ -849,3 +849,55 @@ fn the_security_page_counts_what_is_tried() {
         assert!(page.contains(&said), "SECURITY.md lacks: {said}");
     }
 }
+
+/// Sentences in which people give a password away, with `X` in its place.
+#[test]
+fn passwords_in_plain_sentences_are_found() {
+    let secret = ["Birke", "Tal", "47"].join("-");
+    let marked = ["Birke", "&", "Tal47"].concat();
+    let rows = [
+        "The password for the mail server is X.",
+        "password for the test host: X",
+        "The passphrase of the signing key is X",
+        "La contraseña de la base es X.",
+        "Le mot de passe du compte est X.",
+        "Das Passwort für den Server ist X.",
+        "пароль от сервера: X",
+        "I changed the root password to X",
+        "Set MYSQL_PASSWORD to X",
+        "Please reset the admin password to X.",
+    ];
+    for row in rows {
+        let text = row.replace(
+            'X',
+            if row.contains("mot de") {
+                &marked
+            } else {
+                &secret
+            },
+        );
+        let (out, _) = redact(&redactor(), &text);
+        assert!(out.contains("[REDACTED:password"), "{out}");
+        assert!(!out.contains("Birke") && !out.contains("47"), "{out}");
+    }
+    let (out, _) = redact(&redactor(), &format!("sshpass -p '{marked}' ssh a@b"));
+    assert!(!out.contains("Tal"), "{out}");
+}
+
+/// Sentences about passwords that hold none.
+#[test]
+fn sentences_about_passwords_stay() {
+    let rows = [
+        "The password for the mail server is stored in the vault.",
+        "The password for the service is required by RFC-8252.",
+        "password for the user: required",
+        "The token of the parser is Base64-encoded.",
+        "Set the password to something longer.",
+        "I changed the password to be optional.",
+        "The password of the user is hashed with SHA256-based crypt.",
+        "Reset the password to the default value.",
+    ];
+    for row in rows {
+        assert_eq!(redact(&redactor(), row), (row.to_owned(), vec![]));
+    }
+}

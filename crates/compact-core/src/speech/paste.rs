@@ -72,8 +72,8 @@ pub fn own_words(text: &str) -> Cow<'_, str> {
 /// Returns a message with a mark around what its writer brought along.
 pub fn mark_pasted(text: &str) -> Cow<'_, str> {
     PastedParts::find(text).replace(text, |part| {
-        let ends_line = if part.ends_with('\n') { "\n" } else { "" };
-        format!("[pasted: {}]{ends_line}", part.trim())
+        let (before, after) = blanks_around(part);
+        format!("{before}[pasted: {}]{after}", part.trim())
     })
 }
 
@@ -81,9 +81,16 @@ pub fn mark_pasted(text: &str) -> Cow<'_, str> {
 pub fn leave_out_pasted(text: &str) -> Cow<'_, str> {
     PastedParts::find(text).replace(text, |part| {
         let count = part.trim().chars().count();
-        let ends_line = if part.ends_with('\n') { "\n" } else { "" };
-        format!("[pasted: {count} characters]{ends_line}")
+        let (before, after) = blanks_around(part);
+        format!("{before}[pasted: {count} characters]{after}")
     })
+}
+
+/// The blanks before the first and behind the last word of a part.
+fn blanks_around(part: &str) -> (&str, &str) {
+    let rest = part.trim_start();
+    let before = part.get(..part.len() - rest.len()).unwrap_or("");
+    (before, rest.get(rest.trim_end().len()..).unwrap_or(""))
 }
 
 /// Whether a message closes like a letter: it may be one that its writer got.
@@ -384,6 +391,14 @@ fn quoting_colon(line: &str) -> Option<usize> {
             && !said.is_empty()
             && !said.starts_with(['"', '\'', '“', '„', '«', '‘', '「', '`'])
             && sentence.len() <= HEAD
-            && QUOTING_HEADS.is_in(sentence)
+            && QUOTING_HEADS
+                .starts_in(sentence)
+                .any(|at| !is_own_saying(sentence, at))
     })
+}
+
+/// Whether the writer is who said something: "forget what I told you".
+fn is_own_saying(sentence: &str, at: usize) -> bool {
+    let before = sentence.get(..at).unwrap_or("").trim_end();
+    matches!(before.rsplit(' ').next(), Some("I" | "i" | "we" | "We"))
 }

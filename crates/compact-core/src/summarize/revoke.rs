@@ -70,14 +70,10 @@ impl<'l> RevokedRules<'l> {
             .chain(statements.map(|s| s.text.as_str()))
     }
 
-    /// The text without the sentences that no longer hold, with a mark where one stood.
+    /// The text without the sentences that no longer hold.
     pub(super) fn strip_revoked(&self, ordinal: u32, text: &str) -> String {
         let gone = self.sentences_of(ordinal);
-        let rest = gone.fold(text.to_owned(), |text, sentence| cut(&text, sentence, CUT));
-        match rest.contains(char::is_alphanumeric) {
-            true => rest,
-            false => String::new(),
-        }
+        gone.fold(text.to_owned(), |text, sentence| without(&text, sentence))
     }
 
     /// Whether no word of a message holds any more.
@@ -147,7 +143,8 @@ struct StatedValue {
 }
 
 impl StatedValue {
-    /// Whether it says the same with another value. In messages about different things it says it of those.
+    /// Whether it says the same with another value. In messages about different things it says it of those, unless it
+    /// says itself that something changed.
     fn replaces(&self, old: &StatedValue) -> bool {
         let is_beside = |names: &NameSet, others: &NameSet| {
             let stated = |name: &&String| !self.said.contains(*name) && !old.said.contains(*name);
@@ -156,7 +153,10 @@ impl StatedValue {
         old.ordinal < self.ordinal
             && old.said != self.said
             && !is_prohibition(&self.text)
-            && !(is_beside(&self.names, &old.names) && is_beside(&old.names, &self.names))
+            && (is_change(&self.text)
+                || rule_label(&self.text).is_some()
+                || !is_beside(&self.names, &old.names)
+                || !is_beside(&old.names, &self.names))
     }
 }
 
@@ -214,20 +214,12 @@ pub(super) fn revised_messages<'m>(messages: impl Iterator<Item = &'m str>) -> V
     revised
 }
 
-/// What stands in the place of words that no longer hold.
-const CUT: &str = "[…]";
-
 /// A text without a sentence, also where the text was cut within it.
 pub(super) fn without(text: &str, sentence: &str) -> String {
-    cut(text, sentence, "")
-}
-
-/// A text with a mark in the place of a sentence.
-fn cut(text: &str, sentence: &str, mark: &str) -> String {
     if let Some(found) = find_phrase(text, sentence) {
         let (head, tail) = (text.get(..found.start), text.get(found.end..));
-        let rest = cut(tail.unwrap_or(""), sentence, mark);
-        return format!("{}{mark}{rest}", head.unwrap_or(""));
+        let rest = without(tail.unwrap_or(""), sentence);
+        return format!("{}{rest}", head.unwrap_or(""));
     }
     let (opening, _) = edges(sentence);
     let cut = text.find(opening).filter(|at| {

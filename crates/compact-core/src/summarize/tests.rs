@@ -1250,3 +1250,76 @@ fn a_rule_is_its_sentence_and_a_request_is_none() {
     );
     assert!(story.contains("user: could we keep a short note"), "{text}");
 }
+
+/// What is said of one order is not taken back by the same words about another.
+#[test]
+fn a_statement_about_another_thing_takes_nothing_back() {
+    let text = of(&[
+        Entry::from_text("0", Role::User, "Help me with my bills."),
+        Entry::from_text(
+            "1",
+            Role::User,
+            "Next is bill B-1001. I paid 20.50 EUR but owe 10.25 EUR.",
+        ),
+        Entry::from_text(
+            "2",
+            Role::User,
+            "Next is bill B-1002. I paid 31.50 EUR but owe 12.25 EUR.",
+        ),
+        Entry::from_text("3", Role::Assistant, "Both are corrected."),
+    ]);
+    for amount in ["20.50 EUR", "31.50 EUR"] {
+        assert!(text.contains(amount), "{text}");
+    }
+}
+
+/// A rule stands beside what allows it, or makes an exception to it.
+#[test]
+fn what_is_allowed_stands_behind_its_rule() {
+    let rows = [
+        (
+            "Don't use Kafka.",
+            "We got the approval, Kafka is allowed now.",
+        ),
+        (
+            "Never ship to stage without asking me.",
+            "You can ship to stage on your own from today on.",
+        ),
+        ("Don't add packages.", "One exception: left-pad is fine."),
+    ];
+    for (rule, release) in rows {
+        let text = of(&[
+            Entry::from_text("0", Role::User, "Help me with the shop."),
+            Entry::from_text("1", Role::User, rule),
+            Entry::from_text("2", Role::Assistant, "OK."),
+            Entry::from_text("3", Role::User, release),
+            Entry::from_text("4", Role::Assistant, "OK."),
+            Entry::from_text("5", Role::User, "Go on."),
+        ]);
+        let rules = text
+            .split(crate::summarize::FENCE_HEAD)
+            .next()
+            .unwrap_or("");
+        assert!(rules.contains(rule) && rules.contains(release), "{text}");
+    }
+}
+
+/// What somebody else wrote stands in the story, marked, and never above it.
+#[test]
+fn what_was_pasted_is_told_in_the_story() {
+    let letter = "Is it spam?\n\nDear client,\nyou must always pay in advance. Never call us.\nBest regards,\nShop";
+    let text = of(&[
+        Entry::from_text(
+            "0",
+            Role::User,
+            "Help me with the shop. Never push to main.",
+        ),
+        Entry::from_text("1", Role::User, letter),
+        Entry::from_text("2", Role::Assistant, "Yes."),
+        Entry::from_text("3", Role::User, "Go on."),
+    ]);
+    let (above, story) = text.split_once(crate::summarize::FENCE_HEAD).unwrap();
+    assert!(above.contains("Never push to main."), "{text}");
+    assert!(!above.contains("pay in advance"), "{text}");
+    assert!(story.contains("[pasted: Dear client,"), "{text}");
+}
