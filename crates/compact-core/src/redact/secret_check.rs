@@ -540,7 +540,7 @@ fn looks_spoken(value: &str) -> bool {
     let plain = !value.contains(['_', '-', '/', '.', ':', '%'])
         || looks_random(value)
         || looks_typed(value)
-        || looks_joined(value);
+        || looks_chosen(value);
     value.len() >= 6
         && plain
         && has(u8::is_ascii_alphabetic)

@@ -129,6 +129,8 @@ pub(super) fn push_message(
         SummarySize::Small if is_own => table.open_statement(SectionTopic::Rules, ordinal, &text),
         _ => {
             let label = match said.fact.voice {
+                // What opens like the user's own words must be that to its end.
+                Voice::User if said.has_pasted => "user, partly pasted: ",
                 Voice::User => USER_LABEL,
                 _ => "beside a tool's answer: ",
             };

@@ -1321,5 +1321,6 @@ fn what_was_pasted_is_told_in_the_story() {
     let (above, story) = text.split_once(crate::summarize::FENCE_HEAD).unwrap();
     assert!(above.contains("Never push to main."), "{text}");
     assert!(!above.contains("pay in advance"), "{text}");
-    assert!(story.contains("[pasted: Dear client,"), "{text}");
+    let told = "user, partly pasted: Is it spam?\n  [pasted: Dear client,";
+    assert!(story.contains(told), "{text}");
 }
