@@ -3,7 +3,7 @@ use crate::ledger::{Facts, Ledger, Voice};
 use crate::message::{Block, Entry, EntryId, EntryMeta, Role};
 
 fn exchange(tool: &str, content: &str, is_error: bool) -> Facts {
-    exchange_with(tool, content, is_error, EntryMeta::default())
+    exchange_with(tool, content, is_error, &EntryMeta::default())
 }
 
 fn refused_exchange(tool: &str, content: &str) -> Facts {
@@ -11,10 +11,10 @@ fn refused_exchange(tool: &str, content: &str) -> Facts {
         refused: true,
         ..EntryMeta::default()
     };
-    exchange_with(tool, content, true, meta)
+    exchange_with(tool, content, true, &meta)
 }
 
-fn exchange_with(tool: &str, content: &str, is_error: bool, meta: EntryMeta) -> Facts {
+fn exchange_with(tool: &str, content: &str, is_error: bool, meta: &EntryMeta) -> Facts {
     let entry = |role, block| Entry {
         id: EntryId("e".into()),
         role,
