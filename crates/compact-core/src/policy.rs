@@ -140,7 +140,8 @@ pub struct EconomyPolicy {
     pub mode: Option<EconomyMode>,
     /// After so many seconds without a request the provider's cache is taken to be cold; unset, 300.
     pub cache_seconds: Option<u64>,
-    /// How many more requests a session is expected to make; unset, as many as it made so far.
+    /// How many more requests a session is expected to make; unset, what earlier sessions of its project did, or
+    /// as many as it made so far.
     pub expected_requests: Option<u64>,
     /// The share of what a view leaves out that the agent is expected to read again, at the full price;
     /// unset, 0.05.
@@ -168,10 +169,12 @@ impl EconomyPolicy {
         left_out.0 as f64 * self.rework_share.unwrap_or(0.05)
     }
 
-    /// How many requests are expected after `made`. A session that went on for long goes on for long: where
-    /// nothing else is known, half of its life is still ahead.
-    pub fn further_requests(&self, made: u64) -> f64 {
-        self.expected_requests.unwrap_or(made) as f64
+    /// How many requests are expected after `made`, where other sessions are `measured` to make so many more. A
+    /// session that went on for long goes on for long: where nothing else is known, half of its life is still
+    /// ahead.
+    pub fn further_requests(&self, made: u64, measured: Option<f64>) -> f64 {
+        let expected = self.expected_requests.map(|expected| expected as f64);
+        expected.or(measured).unwrap_or(made as f64)
     }
 }
 

@@ -29,6 +29,8 @@ pub struct GatewayConfig {
     pub keys: Vec<String>,
     /// Who answers when an agent asks for a summary of its history.
     pub answer_compaction: CompactionAnswer,
+    /// Whether models may look up what a view leaves out, with two tools that their clients do not see.
+    pub offer_recall: bool,
     /// The largest request that is read, in megabytes.
     pub max_body_mb: u64,
     /// The most sessions that are kept in memory.
@@ -46,6 +48,8 @@ pub enum CompactionAnswer {
     /// The engine, without asking a model.
     #[default]
     Ours,
+    /// The model that the agent asks; what its summary lost is added at its end.
+    Augment,
     /// The model that the agent asks.
     Pass,
 }
@@ -61,6 +65,7 @@ impl Default for GatewayConfig {
             upstream_keys: Vec::new(),
             keys: Vec::new(),
             answer_compaction: CompactionAnswer::Ours,
+            offer_recall: false,
             max_body_mb: 64,
             max_sessions: 1024,
             max_session_mb: 1024,

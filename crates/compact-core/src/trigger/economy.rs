@@ -14,6 +14,8 @@
 //!
 //! The numbers are passed in: nothing here knows a clock, a provider or how often an agent asks.
 
+mod lifetime;
+
 use std::fmt;
 
 use serde::Serialize;
@@ -22,6 +24,8 @@ use super::{CompactionCause, TriggerDecision, Verdict};
 use crate::policy::EconomyMode;
 use crate::token::Tokens;
 use crate::window::ModelPrice;
+
+pub use lifetime::SessionLifetimes;
 
 /// What cached prompt tokens cost, in multiples of the input price.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

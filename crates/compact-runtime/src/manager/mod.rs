@@ -13,6 +13,7 @@ pub(crate) mod gate;
 mod job;
 mod kept_ledger;
 pub(crate) mod lease;
+mod lifetime;
 mod lineage;
 mod model_summary;
 pub(crate) mod outcome;
@@ -46,6 +47,7 @@ use kept_ledger::KeptLedgers;
 
 pub use commit::{ArchiveMode, CommittedCompaction};
 pub use job::{CompactionJob, MeasuredRequest};
+pub use lifetime::is_measure;
 pub use lineage::{namesake_opening, new_session_name};
 pub use model_summary::ModelAdvice;
 pub use outcome::{read_record, write_record};

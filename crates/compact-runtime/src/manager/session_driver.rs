@@ -166,6 +166,9 @@ impl Manager {
         if session.attempts == AttemptState::Unread {
             session.attempts = self.attempts_on_record(&session.id).await;
         }
+        if self.policy.economy.mode() != EconomyMode::Off {
+            self.measure_lifetime(session).await;
+        }
         self.decide_pressure(session)
     }
 
@@ -199,6 +202,8 @@ impl Manager {
             wanted: None,
         };
         let view = bounds.target().min(tokens);
+        let lifetime = session.lifetime.as_ref();
+        let measured = lifetime.and_then(|known| known.further_requests(seen.requests));
         let read_by_model = tokens.0 as f64 * multiples.read;
         let written = view.0 as f64 * price.output / price.input;
         Some(EconomyNumbers {
@@ -206,7 +211,7 @@ impl Manager {
             view,
             multiples,
             warmth,
-            further_requests: policy.further_requests(seen.requests),
+            further_requests: policy.further_requests(seen.requests, measured),
             growth: seen.growth(),
             summary_cost: self
                 .summarizer

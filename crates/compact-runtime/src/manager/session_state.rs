@@ -9,12 +9,14 @@
 //! entry.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use compact_core::engine::{self, Prior};
 use compact_core::error::CompactError;
 use compact_core::event::TraceContext;
 use compact_core::identity::{Chain, EntryHash};
+use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
 use compact_core::receipt::Receipt;
@@ -28,6 +30,7 @@ use compact_core::wire::WireRules;
 use compact_formats::Document;
 use jiff::Timestamp;
 
+use super::lifetime::MeasuredLifetime;
 use super::{CompactionRequest, clearing};
 use crate::port::catalog::CompactionRecord;
 
@@ -63,6 +66,8 @@ pub struct SessionState {
     reports: UsageReports,
     /// What was seen of the provider's cache.
     pub(super) cache_history: CacheHistory,
+    /// How long it will go on, once that was looked up.
+    pub(super) lifetime: Option<MeasuredLifetime>,
     /// The caller's span, within whose trace calls are.
     pub(super) parent: Option<TraceContext>,
     /// The call that is being answered.
@@ -258,6 +263,7 @@ impl SessionState {
             sent: 0,
             reports: UsageReports::Expected,
             cache_history: CacheHistory::default(),
+            lifetime: None,
             parent: None,
             call: None,
         }
@@ -648,6 +654,11 @@ impl SessionState {
         frozen.or(self.base.as_ref())
     }
 
+    /// Returns the facts up to the last compaction of what the session shows; `None` before the first.
+    pub fn known_ledger(&self) -> Option<&Arc<Ledger>> {
+        self.prior().map(|prior| &prior.ledger)
+    }
+
     /// What a view of the first `covered` entries of the source stands for.
     fn basis_up_to(&self, covered: usize, shown: View) -> ViewBasis {
         let hashes = self.hashes.get(..covered).unwrap_or_default();
@@ -681,7 +692,8 @@ impl SessionState {
         follows.then(|| self.basis_up_to(covered, View { items }))
     }
 
-    pub(crate) fn previous_receipt(&self) -> Option<String> {
+    /// Returns the receipt of the last compaction of what the session shows; `None` before the first.
+    pub fn previous_receipt(&self) -> Option<String> {
         self.prior().map(|prior| prior.receipt_id.clone())
     }
 

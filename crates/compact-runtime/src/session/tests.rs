@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::manager::tests::{Faulty, Heard, exchange, manager};
+use crate::port::catalog::MemoryCatalog;
 use crate::port::clock::ManualClock;
 use crate::port::summarizer::{ScriptedAnswer, ScriptedSummarizer};
 
@@ -800,4 +801,48 @@ async fn an_economy_that_only_observes_changes_nothing() {
     assert!(ready.receipt.is_none() && scene.is_whole(&ready.view));
     let told = &ready.decision.reason;
     assert!(told.contains("a compaction pays: n* = 0.0"), "{told}");
+}
+
+/// Sessions of a project measure how long the next one will go on, in whatever process it is.
+#[tokio::test]
+async fn how_long_a_session_goes_on_is_measured_by_those_before_it() {
+    let catalog = Arc::new(MemoryCatalog::default());
+    let scene_of = |mode, folder: &str| {
+        let (mut scene, _) = priced_scene(mode);
+        let mut manager = Manager::clone(&scene.live.manager);
+        manager.catalog = Arc::clone(&catalog) as Arc<_>;
+        scene.live.manager = Arc::new(manager);
+        let mut history = scene.live.session.history().clone();
+        let environment = format!("<cwd>{folder}</cwd>");
+        history
+            .entries
+            .insert(0, Entry::from_text("env", Role::System, environment));
+        scene.live.replace(history).unwrap();
+        scene
+    };
+    for _ in 0..6 {
+        let mut scene = scene_of(EconomyMode::Observe, "/home/a/ledger");
+        for _ in 0..32 {
+            scene.preflight().await;
+            scene.live.observe(cached_report(400));
+        }
+        scene.preflight().await;
+    }
+    let reason_in = async |folder: &str| {
+        let mut scene = scene_of(EconomyMode::Act, folder);
+        scene.grow(4_500);
+        scene.preflight().await;
+        scene.live.observe(cached_report(4_500));
+        scene.preflight().await.decision.reason
+    };
+    let known = reason_in("/home/a/ledger").await;
+    assert!(
+        known.contains("a compaction pays") && known.contains("n = 29 "),
+        "{known}"
+    );
+    let unknown = reason_in("/home/a/other").await;
+    assert!(
+        unknown.contains("does not pay") && unknown.contains("n = 1 "),
+        "{unknown}"
+    );
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use compact::Compact;
 use compact::hook::{HOOKS_FOLDER, HookAgent};
+use compact::manager::is_measure;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -183,7 +184,10 @@ fn check_store(app: &App) -> Result<CheckResult, Failure> {
     }
     let (sessions, packs) = app.block_on(async {
         let store = app.compact().store_as_is()?;
-        let sessions = store.catalog.sessions().await?.len();
+        let sessions = store.catalog.sessions().await?.into_iter();
+        let sessions = sessions
+            .filter(|info| !is_measure(&info.session_id))
+            .count();
         Ok((sessions, store.archive.list().await?.len()))
     })?;
     let message = format!(

@@ -179,12 +179,13 @@ fn what_a_threshold_decided_stays_decided() {
 #[test]
 fn a_session_is_expected_to_go_on_for_as_long_as_it_has() {
     let policy = EconomyPolicy::default();
-    assert_eq!(policy.further_requests(40), 40.0);
+    assert_eq!(policy.further_requests(40, None), 40.0);
+    assert_eq!(policy.further_requests(40, Some(12.5)), 12.5);
     let known = EconomyPolicy {
         expected_requests: Some(7),
         ..policy
     };
-    assert_eq!(known.further_requests(40), 7.0);
+    assert_eq!(known.further_requests(40, Some(12.5)), 7.0);
 }
 
 fn any_numbers() -> impl Strategy<Value = EconomyNumbers> {

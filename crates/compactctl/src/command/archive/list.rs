@@ -1,6 +1,7 @@
 //! `archive list`: every session, and what all of it takes.
 
 use compact::hook;
+use compact::manager::is_measure;
 use compact::store::StorePair;
 use compact::store::{Attempt, SessionInfo};
 use owo_colors::Style;
@@ -63,6 +64,9 @@ pub(super) async fn run(store: &StorePair, app: &App) -> Result<CommandAnswer, F
 async fn list_sessions(store: &StorePair) -> Result<Vec<ListedSession>, Failure> {
     let mut listed = Vec::new();
     for info in store.catalog.sessions().await? {
+        if is_measure(&info.session_id) {
+            continue;
+        }
         let last_attempt = match info.compactions {
             0 => store.catalog.last_attempt(&info.session_id).await?,
             _ => None,
