@@ -32,6 +32,11 @@ impl CompactionKind {
         }
     }
 
+    /// Returns whether a summary that the model writes can be read and added to by others than its provider.
+    pub(crate) fn is_readable(self) -> bool {
+        !matches!(self, CompactionKind::CodexRemote | CompactionKind::Endpoint)
+    }
+
     /// Returns a summary without what stands around it.
     pub(crate) fn unwrap_text(self, text: &str) -> &str {
         let (before, after) = self.tags();

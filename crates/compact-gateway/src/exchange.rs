@@ -1,5 +1,6 @@
 //! One request, from its client to its upstream and back.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -8,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use compact::format::usage::ReportedUsage;
 use compact::format::validate::Provider;
-use http::header::{CONTENT_ENCODING, UPGRADE};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, UPGRADE};
 use http::{HeaderMap, Method, StatusCode};
 use tokio::time::Instant;
 
@@ -22,6 +23,7 @@ use crate::live::LiveSession;
 use crate::preflight::{ModelRequest, PlannedAction, RequestPlan, SessionTurn};
 use crate::received::{AnswerEnd, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
 use crate::refusal;
+use crate::relay::{self, LookupTurn, SummaryProof};
 use crate::route::{self, Endpoint, Route};
 use crate::settings::GatewaySettings;
 use crate::upstream::UpstreamError;
@@ -157,6 +159,10 @@ async fn answer_model(
             count_answer(gateway, &outgoing, class.name(), 200);
             answer
         }
+        PlannedAction::Augment(proof, ours) => {
+            gateway.metrics.count_compaction("agent");
+            send_augmented(gateway, outgoing, provider, proof, ours, body).await
+        }
         PlannedAction::Refuse(too_long) => {
             count_answer(gateway, &outgoing, class.name(), 400);
             refusal::refuse_overflow(provider, form, too_long)
@@ -185,6 +191,43 @@ async fn send_unwatched(
         }
         Err(error) => refuse_unreachable(gateway, &outgoing, class.name(), &error),
     }
+}
+
+/// Asks the model for a summary and adds what it lost; the engine's own goes out where the model gives none.
+async fn send_augmented(
+    gateway: &Arc<Gateway>,
+    mut outgoing: Outgoing,
+    provider: Provider,
+    proof: SummaryProof,
+    ours: Response,
+    body: Bytes,
+) -> Response {
+    // What is added to must be read.
+    outgoing.headers.remove(ACCEPT_ENCODING);
+    let sent = send(gateway, &outgoing, outgoing.headers.clone(), body.into()).await;
+    let class = "compaction";
+    let mut answer = match sent {
+        Ok(answer) if (200..300).contains(&answer.status()) => answer,
+        _ => {
+            count_answer(gateway, &outgoing, class, 200);
+            return ours;
+        }
+    };
+    if answer.find_overflow(Scrutiny::Opening).await.is_some() {
+        let name = &outgoing.route.upstream.name;
+        gateway.metrics.count_overflow(name, "answered");
+        count_answer(gateway, &outgoing, class, 200);
+        return ours;
+    }
+    count_answer(gateway, &outgoing, class, answer.status());
+    let reader = UsageReader::new(provider, answer.headers());
+    let (counting, scope) = (Arc::clone(gateway), outgoing.scope);
+    let upstream = outgoing.route.upstream.name.clone();
+    let deliver = move |report: Option<ReportedUsage>, _: AnswerEnd| {
+        count_report(&counting, &upstream, &scope, report.as_ref());
+    };
+    let watch = AnswerWatch::new(outgoing.in_flight).with_report(reader, Box::new(deliver));
+    relay::relay_summary(Arc::clone(gateway), provider, answer, proof, watch).await
 }
 
 /// Sends a request of a session, once more and smaller if it is refused as too long, and reads what its answer
@@ -227,27 +270,58 @@ async fn send_turn(
         }
     }
     count_answer(gateway, &outgoing, class.name(), answer.status());
-    relay_turn(gateway, outgoing, provider, &turn, answer)
+    relay_turn(gateway, outgoing, provider, turn, answer).await
 }
 
 /// Passes the answer of a session's request on, and its reports to the session.
-fn relay_turn(
+async fn relay_turn(
     gateway: &Arc<Gateway>,
     outgoing: Outgoing,
     provider: Provider,
-    turn: &SessionTurn,
+    turn: SessionTurn,
     answer: ReceivedAnswer,
 ) -> Response {
-    let mut watch = AnswerWatch::new(outgoing.in_flight);
-    if (200..300).contains(&answer.status()) {
+    let Outgoing {
+        route,
+        method,
+        headers,
+        in_flight,
+        scope,
+    } = outgoing;
+    let is_answered = (200..300).contains(&answer.status());
+    let mut watch = AnswerWatch::new(in_flight);
+    if is_answered {
         let reader = UsageReader::new(provider, answer.headers());
         let (gateway, live) = (Arc::clone(gateway), Arc::clone(&turn.live));
-        let (upstream, scope) = (outgoing.route.upstream.name.clone(), outgoing.scope);
+        let upstream = route.upstream.name.clone();
         let deliver = move |report: Option<ReportedUsage>, end: AnswerEnd| {
             count_report(&gateway, &upstream, &scope, report.as_ref());
             deliver_report(live, report, end);
         };
         watch = watch.with_report(reader, Box::new(deliver));
+    }
+    if let (true, true, Some(body)) = (is_answered, turn.offers_lookups, turn.view.clone()) {
+        let asking = Arc::clone(gateway);
+        let send_again = move |body: Bytes| {
+            let (gateway, route) = (Arc::clone(&asking), route.clone());
+            let (method, headers) = (method.clone(), readable_headers(&headers));
+            let again = async move {
+                let client = &gateway.client;
+                let sent =
+                    client.send(&route.upstream, method, &route.target, headers, body.into());
+                sent.await.ok().map(ReceivedAnswer::new)
+            };
+            Box::pin(again) as Pin<Box<dyn Future<Output = _> + Send>>
+        };
+        let lookups = LookupTurn {
+            gateway: Arc::clone(gateway),
+            provider,
+            session: turn.live.name.clone(),
+            receipt: turn.receipt,
+            body,
+            send_again: Box::new(send_again),
+        };
+        return lookups.relay_answer(answer, watch).await;
     }
     let mut response = answer.into_response(watch);
     let headers = response.headers_mut();
@@ -291,6 +365,14 @@ fn deliver_report(live: Arc<LiveSession>, report: Option<ReportedUsage>, end: An
     }
 }
 
+/// Returns the headers of a request whose answer must be read, and whose body is ours.
+fn readable_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut readable = headers.clone();
+    readable.remove(ACCEPT_ENCODING);
+    readable.remove(CONTENT_ENCODING);
+    readable
+}
+
 async fn send_view(
     gateway: &Gateway,
     outgoing: &Outgoing,
@@ -301,6 +383,9 @@ async fn send_view(
     let body = match &turn.view {
         Some(view) => {
             headers.remove(CONTENT_ENCODING);
+            if turn.offers_lookups {
+                headers = readable_headers(&headers);
+            }
             view.clone()
         }
         None => body.clone(),

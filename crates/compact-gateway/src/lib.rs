@@ -11,18 +11,22 @@
 
 mod access;
 mod allowance;
+mod augment;
 mod body;
 mod class;
 mod compaction;
+mod event_stream;
 mod exchange;
 mod header;
 mod identity;
 mod limit;
 mod live;
+mod lookup;
 mod metric;
 mod preflight;
 mod received;
 mod refusal;
+mod relay;
 mod route;
 mod server;
 mod settings;

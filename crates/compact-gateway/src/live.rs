@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use compact::format::usage::ReportedUsage;
 use compact::manager::new_session_name;
-use compact::message::{Chain, Conversation, EntryHash, Role, frame};
+use compact::message::{Chain, Conversation, Entry, EntryHash, Role, frame};
 use compact::{Compact, Error, Session, SessionTable, TableLimits};
 use lru::LruCache;
 
@@ -119,9 +119,17 @@ impl LiveSessions {
             .entries
             .iter()
             .filter(|entry| !entry.is_leading());
-        let frames = said.filter_map(|entry| frame::find_frame(&entry.blocks)?.receipt);
         let mut answered = self.lock_answered();
-        let found = frames
+        if answered.is_empty() {
+            return None;
+        }
+        let receipts = said.enumerate().flat_map(|(at, entry)| {
+            let framed = frame::find_frame(&entry.blocks).and_then(|frame| frame.receipt);
+            // What was added to a model's summary has no frame; the summary stands first.
+            let named = (at == 0).then(|| named_receipt(entry)).flatten();
+            framed.or(named)
+        });
+        let found = receipts
             .filter_map(|receipt| answered.get(&receipt).cloned())
             .next();
         let (of, name) = found?;
@@ -251,6 +259,14 @@ impl LiveSession {
             session.observe_report(report);
         }
     }
+}
+
+/// Returns the receipt that an addition to a model's summary names.
+fn named_receipt(entry: &Entry) -> Option<String> {
+    let text = entry.plain_text();
+    let (_, after) = text.rsplit_once("`compactctl restore ")?;
+    let (receipt, _) = after.split_once('`')?;
+    Some(receipt.to_owned())
 }
 
 /// Returns the first entry of a history that is no instruction.

@@ -21,6 +21,7 @@ pub(crate) struct GatewayMetrics {
     failures: Family<ReasonLabel, Counter>,
     overflows: Family<OverflowLabels, Counter>,
     usage: Family<UsageLabels, Counter>,
+    lookups: Counter,
     preflight: Histogram,
     /// Requests that are being answered.
     pub(crate) in_flight: Gauge,
@@ -68,6 +69,7 @@ impl GatewayMetrics {
             failures: Family::default(),
             overflows: Family::default(),
             usage: Family::default(),
+            lookups: Counter::default(),
             preflight: Histogram::new(exponential_buckets(0.000_25, 2.0, 16)),
             in_flight: Gauge::default(),
             sessions: Gauge::default(),
@@ -101,6 +103,9 @@ impl GatewayMetrics {
         );
         let usage = self.usage.clone();
         registry.register("usage_tokens", "Tokens that upstreams reported", usage);
+        let lookups = self.lookups.clone();
+        let help = "Calls of a model that were answered here";
+        registry.register("lookups", help, lookups);
         let preflight = self.preflight.clone();
         let help = "Time from a request's body to what is sent";
         registry.register("preflight_seconds", help, preflight);
@@ -148,6 +153,11 @@ impl GatewayMetrics {
         let upstream = upstream.to_owned();
         let labels = UsageLabels { upstream, kind };
         self.usage.get_or_create(&labels).inc_by(tokens);
+    }
+
+    /// Counts calls of a model that were answered here.
+    pub(crate) fn count_lookups(&self, calls: usize) {
+        self.lookups.inc_by(calls as u64);
     }
 
     /// Notes how long it took to find out what to send.

@@ -12,8 +12,9 @@ use compact::config::CompactionAnswer;
 use compact::format::overflow::Overflow;
 use compact::format::validate::{self, Provider, Strictness};
 use compact::format::{self, ParsedTranscript, TranscriptScope};
+use compact::manager::SessionState;
 use compact::token::Tokens;
-use compact::{Error, ErrorKind, Prompt};
+use compact::{Error, ErrorKind, Prompt, Session};
 use http::HeaderMap;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -24,7 +25,9 @@ use crate::class::{self, BodyFacts, CompactionKind, RequestClass};
 use crate::compaction::SummaryAnswer;
 use crate::identity::SessionKey;
 use crate::live::LiveSession;
+use crate::lookup;
 use crate::refusal::{AnswerForm, TooLong};
+use crate::relay::SummaryProof;
 use crate::route::Endpoint;
 use crate::upstream::Upstream;
 
@@ -61,6 +64,8 @@ pub(crate) enum PlannedAction {
     Refuse(TooLong),
     /// It asks for a summary, and this is it.
     Answer(Response),
+    /// It asks for a summary: the model writes it, we add what it lost. This is ours, should the model fail.
+    Augment(SummaryProof, Response),
 }
 
 /// A request that is part of a session.
@@ -73,6 +78,8 @@ pub(crate) struct SessionTurn {
     pub(crate) receipt: Option<String>,
     /// Whether the prompt fills so much of its window that an upstream may refuse it.
     pub(crate) is_large: bool,
+    /// Whether the model was offered to look things up.
+    pub(crate) offers_lookups: bool,
 }
 
 /// How many requests compute at a time.
@@ -87,7 +94,7 @@ impl EnginePlaces {
 
 impl Gateway {
     /// Runs work of the engine on a thread that may compute; `None` if it panicked.
-    async fn run_engine<T, F>(self: &Arc<Self>, work: F) -> Option<T>
+    pub(crate) async fn run_engine<T, F>(self: &Arc<Self>, work: F) -> Option<T>
     where
         T: Send + 'static,
         F: AsyncFnOnce(&Gateway) -> T + Send + 'static,
@@ -142,7 +149,7 @@ impl Gateway {
                 self.plan_turn(request, parsed, model).await
             }
             RequestClass::Compaction(kind)
-                if self.settings().answer_compaction == CompactionAnswer::Ours =>
+                if self.settings().answer_compaction != CompactionAnswer::Pass =>
             {
                 self.plan_answer(request, parsed, model, kind, form).await
             }
@@ -180,7 +187,8 @@ impl Gateway {
             Ok(prompt) => {
                 let bytes = request.plain.len();
                 self.sessions.note_progress(&key, &live, &session, bytes);
-                send_prompt(request, &prompt, Arc::clone(&live), model)
+                let action = send_prompt(request, &prompt, Arc::clone(&live), model);
+                self.offer_lookups(request, &session, action)
             }
             Err(error) if error.kind() == ErrorKind::Budget => PlannedAction::Refuse(TooLong {
                 tokens: needed_tokens(&error, window),
@@ -244,14 +252,25 @@ impl Gateway {
         };
         let receipt = &made.receipt.receipt_id;
         self.sessions.note_answer(&key, &live, receipt);
-        PlannedAction::Answer(
-            SummaryAnswer {
-                text: &made.text,
-                receipt,
-                ..answer
+        let ours = SummaryAnswer {
+            text: &made.text,
+            receipt,
+            ..answer
+        }
+        .write_for(&live.name);
+        let augments = self.settings().answer_compaction == CompactionAnswer::Augment;
+        let ledger = session.state().and_then(SessionState::known_ledger);
+        match ledger.filter(|_| augments && kind.is_readable()) {
+            Some(ledger) => {
+                let proof = SummaryProof {
+                    ledger: Arc::clone(ledger),
+                    receipt: receipt.clone(),
+                    session: live.name.clone(),
+                };
+                PlannedAction::Augment(proof, ours)
             }
-            .write_for(&live.name),
-        )
+            None => PlannedAction::Answer(ours),
+        }
     }
 
     /// Finds the session and the history that an agent wants a summary of.
@@ -288,18 +307,43 @@ impl Gateway {
             self.limits
                 .learn(&request.upstream.name, model.as_deref(), limit);
         }
-        let shrunk = self.run_engine(async move |_| {
+        let shrunk = self.run_engine(async move |gateway| {
             let format = Some(request.provider.format());
             let parsed =
                 format::parse(request.plain.clone(), format, TranscriptScope::Live).ok()?;
             let mut session = live.session.lock().await;
             let prompt = session.shrink(parsed, overflow).await.ok()??;
-            match send_prompt(&request, &prompt, Arc::clone(&live), model) {
+            let action = send_prompt(&request, &prompt, Arc::clone(&live), model);
+            match gateway.offer_lookups(&request, &session, action) {
                 PlannedAction::Send(turn) => Some(turn),
                 _ => None,
             }
         });
         shrunk.await?
+    }
+
+    /// Adds tools of ours to a request whose history was compacted, where that is asked for.
+    fn offer_lookups(
+        &self,
+        request: &ModelRequest,
+        session: &Session,
+        action: PlannedAction,
+    ) -> PlannedAction {
+        let is_compacted = session
+            .state()
+            .is_some_and(|state| state.known_ledger().is_some());
+        match action {
+            PlannedAction::Send(turn) if is_compacted && self.settings().offer_recall => {
+                let sent = turn.view.as_ref().unwrap_or(&request.plain);
+                let offered = lookup::offer_tools(request.provider, sent);
+                PlannedAction::Send(SessionTurn {
+                    offers_lookups: offered.is_some(),
+                    view: offered.or(turn.view),
+                    ..turn
+                })
+            }
+            action => action,
+        }
     }
 
     fn window_of(&self, model: Option<&str>, limit: Option<Tokens>) -> Tokens {
@@ -328,6 +372,7 @@ fn send_prompt(
         view: (!is_unchanged).then_some(body),
         receipt: prompt.receipt().map(|receipt| receipt.receipt_id.clone()),
         is_large: decision.tokens.0.saturating_mul(2) >= decision.window.0,
+        offers_lookups: false,
     })
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use compact::format::overflow::{self, Overflow};
 use compact::format::usage::ReportedUsage;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -121,6 +121,33 @@ impl ReceivedAnswer {
         }
     }
 
+    /// Returns the next chunk, of what was read already and then of what comes; `None` at the end.
+    pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+        loop {
+            if let Some(chunk) = self.read.pop_front() {
+                return Ok(Some(chunk));
+            }
+            let Some(body) = &mut self.rest else {
+                return Ok(None);
+            };
+            match body.frame().await {
+                Some(frame) => self.read.extend(frame?.into_data().ok()),
+                None => self.rest = None,
+            }
+        }
+    }
+
+    /// Reads an answer whole, as far as it comes.
+    pub(crate) async fn read_whole(&mut self, watch: &mut AnswerWatch) -> Bytes {
+        let mut whole = BytesMut::new();
+        while let Ok(Some(chunk)) = self.next_chunk().await {
+            watch.read_chunk(&chunk);
+            whole.extend_from_slice(&chunk);
+        }
+        watch.end(AnswerEnd::Complete);
+        whole.freeze()
+    }
+
     fn read_length(&self) -> usize {
         self.read.iter().map(Bytes::len).sum()
     }
@@ -157,14 +184,20 @@ impl ReceivedAnswer {
 
     /// Passes the answer on as it comes; `watch` hears of what it reports and of its end.
     pub(crate) fn into_response(self, watch: AnswerWatch) -> Response {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = self.head.status;
-        *response.headers_mut() = header::returned_headers(&self.head.headers);
+        let mut response = self.open_response();
         *response.body_mut() = Body::new(PassingBody {
             read: self.read,
             rest: self.rest,
             watch,
         });
+        response
+    }
+
+    /// Returns the head of the answer as the client gets it.
+    pub(crate) fn open_response(&self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.head.status;
+        *response.headers_mut() = header::returned_headers(&self.head.headers);
         response
     }
 }
@@ -174,7 +207,7 @@ pub(crate) struct AnswerWatch {
     reader: Option<UsageReader>,
     report: Option<ReportDelivery>,
     /// Held until the answer has passed.
-    _in_flight: InFlight,
+    _in_flight: Option<InFlight>,
 }
 
 /// Takes what an answer reported, and whether it ended by itself.
@@ -209,9 +242,17 @@ impl AnswerWatch {
     /// Watches for the end alone.
     pub(crate) fn new(in_flight: InFlight) -> AnswerWatch {
         AnswerWatch {
+            _in_flight: Some(in_flight),
+            ..AnswerWatch::unwatched()
+        }
+    }
+
+    /// Watches for nothing: an answer that only we read.
+    pub(crate) fn unwatched() -> AnswerWatch {
+        AnswerWatch {
             reader: None,
             report: None,
-            _in_flight: in_flight,
+            _in_flight: None,
         }
     }
 
@@ -224,13 +265,15 @@ impl AnswerWatch {
         }
     }
 
-    fn read_chunk(&mut self, chunk: &[u8]) {
+    /// Reads a chunk in passing.
+    pub(crate) fn read_chunk(&mut self, chunk: &[u8]) {
         if let Some(reader) = &mut self.reader {
             reader.read_chunk(chunk);
         }
     }
 
-    fn end(&mut self, end: AnswerEnd) {
+    /// Hands over what was reported.
+    pub(crate) fn end(&mut self, end: AnswerEnd) {
         if let (Some(reader), Some(report)) = (self.reader.take(), self.report.take()) {
             report(reader.finish(), end);
         }

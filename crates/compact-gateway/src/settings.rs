@@ -33,6 +33,8 @@ pub struct GatewaySettings {
     providers: ProviderUpstreams,
     pub(crate) keys: Vec<AccessKey>,
     pub(crate) answer_compaction: CompactionAnswer,
+    /// Whether models are offered to look up what a view leaves out.
+    pub(crate) offer_recall: bool,
     pub(crate) max_body: usize,
     pub(crate) max_sessions: usize,
     pub(crate) max_session_bytes: u64,
@@ -151,6 +153,7 @@ impl GatewaySettings {
             providers,
             keys,
             answer_compaction: config.answer_compaction,
+            offer_recall: config.offer_recall,
             max_body: usize::try_from(config.max_body_mb * MEGABYTE).unwrap_or(usize::MAX),
             max_sessions: usize::try_from(config.max_sessions).unwrap_or(usize::MAX),
             max_session_bytes: config.max_session_mb * MEGABYTE,

@@ -225,7 +225,12 @@ impl Session {
     ) -> Result<Option<SummaryText>, Error> {
         let live = self.take_history(history.into()).await?;
         let ready = live.summarize(note).await?;
-        let Some(receipt) = ready.receipt else {
+        // A history that was summarized before, by a request that is repeated, has its summary already.
+        let receipt = match ready.receipt {
+            Some(receipt) => Some(receipt),
+            None => self.standing_receipt().await?,
+        };
+        let Some(receipt) = receipt else {
             return Ok(None);
         };
         // What fails here is done after the next compaction.
@@ -337,6 +342,18 @@ impl Session {
             None => self.compact.manager()?.unprotect(&self.id, names).await?,
         }
         Ok(())
+    }
+
+    /// Returns the receipt of the compaction that the session shows; `None` before the first.
+    async fn standing_receipt(&self) -> Result<Option<Receipt>, Error> {
+        let shown = self.state().and_then(SessionState::previous_receipt);
+        let Some(shown) = shown else {
+            return Ok(None);
+        };
+        let manager = self.compact.manager()?;
+        let record = manager.catalog().find_record(&shown).await;
+        let record = record.map_err(compact_runtime::Error::from)?;
+        Ok(record.and_then(|record| record.receipt.to_receipt().ok()))
     }
 
     /// Takes a history, and up what an earlier process left of it.

@@ -365,3 +365,17 @@ async fn a_client_that_is_not_claude_code_gets_its_models_answer() {
         assert_eq!(scene.sent().len(), sent, "{headers:?} {system}");
     }
 }
+
+/// A client whose connection broke asks again.
+#[tokio::test]
+async fn a_repeated_question_gets_the_same_answer() {
+    let scene = Scene::new(40_000, chat_answer).await;
+    let body = claude_body(&asked(12, claude_question()));
+    let first = scene.post("/v1/messages", &CLAUDE, body.clone()).await;
+    let again = scene.post("/v1/messages", &CLAUDE, body).await;
+    assert_eq!(
+        (first.text(), scene.sent().len()),
+        (again.text(), 0),
+        "no model was asked"
+    );
+}

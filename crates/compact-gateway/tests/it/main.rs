@@ -1,8 +1,10 @@
 //! The gateway between a client and a scripted upstream, all in one process on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod augment;
 mod compaction;
 mod hostile;
+mod lookup;
 mod overflow;
 mod passing;
 mod scene;
