@@ -393,12 +393,12 @@ fn quoting_colon(line: &str) -> Option<usize> {
             && sentence.len() <= HEAD
             && QUOTING_HEADS
                 .starts_in(sentence)
-                .any(|at| !is_own_saying(sentence, at))
+                .any(|at| !is_by_writer(sentence, at))
     })
 }
 
 /// Whether the writer is who said something: "forget what I told you".
-fn is_own_saying(sentence: &str, at: usize) -> bool {
+fn is_by_writer(sentence: &str, at: usize) -> bool {
     let before = sentence.get(..at).unwrap_or("").trim_end();
     matches!(before.rsplit(' ').next(), Some("I" | "i" | "we" | "We"))
 }

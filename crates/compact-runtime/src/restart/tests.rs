@@ -433,8 +433,8 @@ type Answer = fn() -> Vec<AgentStep>;
 
 /// What agents answer when they are asked for a checkpoint, what becomes of it, and what the next
 /// session is told.
-fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
-    use CheckpointSource::{Built, Raw, Tagged};
+fn answers_with_a_checkpoint() -> Vec<(Answer, CheckpointSource, &'static str)> {
+    use CheckpointSource::{Raw, Tagged};
     vec![
         (
             || vec![says("<checkpoint>left: the lexer</checkpoint>"), ends()],
@@ -474,6 +474,23 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             Tagged,
             "left: the lexer",
         ),
+        (
+            || {
+                vec![
+                    says("<checkpoint>whole</checkpoint>"),
+                    ends_with(TurnEnd::Failed("x".to_owned())),
+                ]
+            },
+            Tagged,
+            "whole",
+        ),
+    ]
+}
+
+/// Answers that hold none, as [`answers_with_a_checkpoint`] tells them.
+fn answers_without_a_checkpoint() -> Vec<(Answer, CheckpointSource, &'static str)> {
+    use CheckpointSource::Built;
+    vec![
         (|| vec![ends()], Built, "make parser"),
         (
             || vec![says("I'm sorry, I can't."), ends()],
@@ -497,16 +514,6 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
             "make parser",
         ),
         (
-            || {
-                vec![
-                    says("<checkpoint>whole</checkpoint>"),
-                    ends_with(TurnEnd::Failed("x".to_owned())),
-                ]
-            },
-            Tagged,
-            "whole",
-        ),
-        (
             || vec![says("thinking"), AgentStep::Hangs],
             Built,
             "make parser",
@@ -526,7 +533,8 @@ fn answers_to_a_request() -> Vec<(Answer, CheckpointSource, &'static str)> {
 
 #[tokio::test(start_paused = true)]
 async fn every_answer_leads_to_a_restart() {
-    for (answer, source, told_next) in answers_to_a_request() {
+    let all = [answers_with_a_checkpoint(), answers_without_a_checkpoint()].concat();
+    for (answer, source, told_next) in all {
         let agent = ScriptedAgent::new(move |told| match (is_request(told), told.session) {
             (true, _) => answer(),
             (_, 1) => vec![

@@ -15,7 +15,7 @@ use compact::receipt::Retention;
 use compact::store::{StorePair, StoredReceipt};
 use compact::token::Tokens;
 use owo_colors::{OwoColorize, Style};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, set_field};
 use crate::app::{App, OpenedTranscript};
@@ -166,7 +166,8 @@ fn compacted_answer(
     set_field(&mut json, "output", json!(output_path(args)));
     set_field(&mut json, "format", json!(format));
     let other = namesake_note(opened, &commit.compaction.receipt.session_id);
-    if let (Some(note), Some(notes)) = (&other, json["notes"].as_array_mut()) {
+    let notes = json.get_mut("notes").and_then(Value::as_array_mut);
+    if let (Some(note), Some(notes)) = (&other, notes) {
         notes.push(json!(note));
     }
     if let Some(artifacts) = &artifacts {

@@ -32,7 +32,7 @@ pub(super) fn run(args: &HookArgs, global: &GlobalArgs) -> Result<CommandAnswer,
     let hooks =
         |found: Result<HookConfig, Failure>| found.map(|terms| terms.root.join(HOOKS_FOLDER));
     match &args.command {
-        None => Ok(answer_agent(args.agent.as_deref(), found)),
+        None => Ok(answer_agent(args.agent.as_deref(), &found)),
         Some(HookCommand::Install(wanted)) => install(wanted, hooks(found)?),
         Some(HookCommand::Uninstall(place)) => uninstall(place, hooks(found)?),
         Some(HookCommand::Status { agent }) => status(*agent, hooks(found)?),
@@ -67,7 +67,7 @@ fn log_configuration(call: &HookPayload, found: &HookConfig, journal: &HookLog) 
 }
 
 /// Whatever happens, the agent gets an answer that lets it go on.
-fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> CommandAnswer {
+fn answer_agent(agent: Option<&str>, found: &Result<HookConfig, Failure>) -> CommandAnswer {
     let hooks = found
         .as_ref()
         .ok()
@@ -75,7 +75,7 @@ fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> Comm
     let journal = HookLog::new(hooks.as_deref());
     let events = HookEvents::new(&SystemClock, caller_span().as_ref());
     let said = catch_unwind(AssertUnwindSafe(|| {
-        read_and_answer(agent, &found, &journal, &events)
+        read_and_answer(agent, found, &journal, &events)
     }));
     let said = said.unwrap_or_else(|_| {
         journal.write_line(
@@ -86,7 +86,7 @@ fn answer_agent(agent: Option<&str>, found: Result<HookConfig, Failure>) -> Comm
     });
     // Not through `deliver`: a host that does not read is no failure of the hook.
     let _ = output::print_bytes(said.as_bytes());
-    if let Ok(found) = &found {
+    if let Ok(found) = found {
         let _ = catch_unwind(AssertUnwindSafe(|| events.export(found, &journal)));
     }
     CommandAnswer::new(Value::Null, String::new()).with_payload(Some(Vec::new()))

@@ -10,7 +10,7 @@ use axum::Router;
 #[cfg(feature = "dashboard")]
 use axum::extract::{Request, State};
 #[cfg(feature = "dashboard")]
-use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{StatusCode, header::WWW_AUTHENTICATE};
 #[cfg(feature = "dashboard")]
 use axum::middleware::{Next, from_fn_with_state};
 #[cfg(feature = "dashboard")]
@@ -107,11 +107,13 @@ async fn admit_viewer(
             next.run(request).await
         }
         Err(refusal) => {
-            let ask = [(
+            // A browser asks its user for a key where one would help.
+            let ask = (refusal.status == StatusCode::UNAUTHORIZED).then_some([(
                 WWW_AUTHENTICATE,
                 "Basic realm=\"Compact\", charset=\"UTF-8\"",
-            )];
-            (refusal.status, ask, format!("{}\n", refusal.reason)).into_response()
+            )]);
+            let reason = format!("{}\n", refusal.reason);
+            (refusal.status, ask, reason).into_response()
         }
     }
 }
