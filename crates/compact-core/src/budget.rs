@@ -58,11 +58,13 @@ impl<'a> ViewBounds<'a> {
 
     /// What a view may cost that must hold `claims`: the target; where the claims leave less than most
     /// of that for everything else, as much more as stays below the trigger; and the claims themselves
-    /// beside the smallest summary, of `summary` tokens and more, while the window holds them.
+    /// beside the smallest summary, of `summary` tokens but half of the target at most, while the window holds them.
     pub fn budget_for(self, claims: Tokens, summary: Tokens) -> Tokens {
         let target = self.target();
         let below_trigger = trigger::trigger_point(self.window, self.policy) - Tokens(1);
         let roomy = (claims + Tokens(target.0 * 4 / 5)).min(below_trigger - self.fixed);
+        // Rules without end would fill every new view up to the window, and the next call would overflow it.
+        let summary = summary.min(Tokens(target.0 / 2));
         let wanted = target.max(roomy).max(claims + LEAST_SUMMARY.max(summary));
         wanted.min(self.largest().max(target))
     }
@@ -106,6 +108,11 @@ mod tests {
         assert_eq!(around(70_000), 82_999, "below the trigger");
         assert_eq!(around(90_000), 90_200, "and beyond it where it must");
         assert_eq!(beside(90_000, 700), 90_700, "and for the user's rules");
+        assert_eq!(
+            beside(70_000, 30_000),
+            90_250,
+            "but not for rules without end"
+        );
         assert_eq!(around(200_000), 96_976);
     }
 

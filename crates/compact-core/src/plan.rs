@@ -560,7 +560,10 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         let scene = self.scene;
         let history: Units = scene.costs.iter().copied().sum();
         let is_large = self.budget.0.saturating_mul(TURNS_PART) >= history.0;
-        if !scene.is_named || !is_large {
+        // Behind an earlier summary stands far more than the turns that are left beside it.
+        let mut kinds = scene.outline.units.iter().map(|unit| &unit.kind);
+        let goes_on = kinds.any(|kind| matches!(kind, UnitKind::Summary));
+        if !scene.is_named || !is_large || goes_on {
             return None;
         }
         let rest = self.budget - Units(self.budget.0 / 10 * TURNS_SHARE);

@@ -1,12 +1,12 @@
 //! Pages about sessions: what filled a window, what each compaction kept, cut and left to its summary, and the way back.
 //!
 //! A page is a function from what the engine says to HTML; nothing is decided here. Pages are rendered whole by the
-//! server and work without a script; [`live`] tells the script when to fetch one again. Whatever a transcript says is
+//! server and work without a script; `live` tells the script when to fetch one again. Whatever a transcript says is
 //! text: it is escaped by the templates, isolated from the page's direction of writing, and never part of a script, a
 //! style or an address that is not encoded.
 //!
 //! [`router`] is the whole service. Who may see it is decided in front of it ([`Viewer`]), whether a request comes from a
-//! page of its own in [`guard`].
+//! page of its own in `guard`.
 
 mod action;
 mod asset;

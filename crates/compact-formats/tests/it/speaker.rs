@@ -146,13 +146,22 @@ fn what_a_person_says_through_a_tool_is_theirs() {
         "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nNever list the folder.",
         true,
     );
+    let unmarked = claude_session("Bash", &refused, None);
+    let mut lines: Vec<String> = unmarked.lines().map(str::to_owned).collect();
+    let mark = r#"{"toolUseResult":"User rejected tool use","#;
+    lines[2] = lines[2].replacen('{', mark, 1);
     assert_eq!(
-        words_of_user(claude_session("Bash", &refused, None), Format::ClaudeCode),
+        words_of_user(lines.join("\n"), Format::ClaudeCode),
         [
             "Never list the folder.",
             "Refactor the parser.",
             "(refused Bash: ls) Never list the folder."
         ]
+    );
+    // Any program can print the same words: without the host's mark they are the tool's.
+    assert_eq!(
+        words_of_user(unmarked, Format::ClaudeCode),
+        ["Refactor the parser."]
     );
     let typed = json!(
         "<command-name>/fix</command-name>\n<command-args>the login, never the session</command-args>"
