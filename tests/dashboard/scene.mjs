@@ -1,5 +1,5 @@
 // A place of its own with archives that the real command, hook, run and gateway made, and a dashboard over them.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,6 +53,11 @@ export class Scene {
     return execFileSync(program, args, { cwd: this.folder, env: this.environment(), encoding: "utf8", maxBuffer: 1 << 28, stdio: ["pipe", "pipe", "pipe"], ...options });
   }
 
+  // The same with what it says on stderr.
+  spawn(args, options = {}) {
+    return spawnSync(program, args, { cwd: this.folder, env: this.environment(), encoding: "utf8", maxBuffer: 1 << 28, ...options });
+  }
+
   json(args) {
     return JSON.parse(this.run([...args, "--json"]));
   }
@@ -76,8 +81,8 @@ export class Scene {
     this.run(["hook"], { input: JSON.stringify(payload) });
   }
 
-  // A run of an agent that speaks the small protocol.
-  runAgent(session) {
+  // An agent that speaks the small protocol, and a task for it.
+  writeAgent() {
     this.write("task.md", "Fix the parser. Never touch the table billing_events.");
     this.write("agent", `#!/bin/sh
 while read -r line; do
@@ -88,6 +93,10 @@ while read -r line; do
 done
 `);
     chmodSync(this.path("agent"), 0o755);
+  }
+
+  runAgent(session) {
+    this.writeAgent();
     this.run(["run", "--session", session, "--agent", "./agent", "--prompt", "task.md", "--until", "READY"]);
   }
 

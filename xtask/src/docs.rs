@@ -10,6 +10,10 @@ use crate::{requirements, shell};
 /// Packages and the tests that hold a document.
 const DOCUMENTS: &[(&str, &str)] = &[
     (
+        "compact-core",
+        "event::typescript::the_types_are_up_to_date",
+    ),
+    (
         "compact-adapters",
         "config::tests::the_reference_is_up_to_date",
     ),

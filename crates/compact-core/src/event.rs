@@ -9,6 +9,8 @@ mod kind;
 mod run;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod typescript;
 
 use std::borrow::Cow;
 
@@ -24,8 +26,8 @@ use crate::trigger::{CompactionCause, TriggerDecision};
 
 pub use hook::{HookReport, HookStep};
 pub use kind::{
-    CallOutcome, CategoryTokens, EventKind, FailedModel, OverflowAnswer, RecallCounts, Substitute,
-    UsageReport,
+    CacheMiss, CallOutcome, CategoryTokens, EventKind, FailedModel, MissOrigin, OverflowAnswer,
+    PromptChange, PromptPart, RecallCounts, Substitute, UsageReport,
 };
 pub use run::{CheckpointSource, RunCounters, RunReport, RunStep, RunTotals};
 

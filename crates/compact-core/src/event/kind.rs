@@ -199,6 +199,9 @@ pub enum EventKind {
     /// Usage is counted from zero, because the context is a new one.
     #[serde(rename = "compact.usage_reset")]
     UsageReset,
+    /// A request found less in the provider's cache than the one before it had left there.
+    #[serde(rename = "compact.cache_missed")]
+    CacheMissed(CacheMiss),
     /// A reset began or ended. Seed 001 has a `type` for it, which is its name here too.
     #[serde(untagged)]
     Reset(ResetEvent),
@@ -324,6 +327,62 @@ pub struct UsageReport {
     pub pressure: f64,
 }
 
+/// What a provider's cache did not have, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheMiss {
+    /// Tokens of the request before, which the cache should have held.
+    pub expected_tokens: Tokens,
+    /// What was read from it.
+    pub read_tokens: Tokens,
+    /// Seconds between the two requests.
+    pub idle_seconds: u64,
+    /// Who is behind it.
+    pub origin: MissOrigin,
+    /// The first byte that differs, where the prompt was changed.
+    #[serde(flatten)]
+    pub change: Option<PromptChange>,
+    /// What the request cost more than it would have, where the model's prices are known.
+    pub extra_usd: Option<f64>,
+}
+
+/// Who is behind a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MissOrigin {
+    /// Nobody asked for longer than the cache keeps a prompt.
+    Expired,
+    /// The agent sent other words than before.
+    Agent,
+    /// A compaction replaced the history.
+    Compaction,
+    /// The provider: the prompt goes on from the one before, and was not found.
+    Provider,
+}
+
+/// Where a prompt begins to differ from the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptChange {
+    /// The part of the prompt.
+    pub part: PromptPart,
+    /// Which message, from 1, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<u64>,
+    /// The byte within the part, from 0.
+    pub at_byte: u64,
+}
+
+/// A part of a prompt, in the order in which providers cache them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptPart {
+    /// The tools that are offered.
+    Tools,
+    /// The instructions.
+    Instructions,
+    /// A message.
+    Message,
+}
+
 impl EventKind {
     /// Its name in the JSON, such as `compact.failed`.
     pub fn name(&self) -> String {
@@ -412,7 +471,8 @@ impl EventKind {
             | EventKind::Forecast { .. }
             | EventKind::Usage(_)
             | EventKind::UsageMissing(_)
-            | EventKind::UsageReset => Vec::new(),
+            | EventKind::UsageReset
+            | EventKind::CacheMissed(_) => Vec::new(),
         }
     }
 }

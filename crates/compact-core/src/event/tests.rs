@@ -62,6 +62,30 @@ fn usage(turn_cost_usd: Option<f64>) -> UsageReport {
     }
 }
 
+fn misses() -> [CacheMiss; 2] {
+    let changed = CacheMiss {
+        expected_tokens: Tokens(90_000),
+        read_tokens: Tokens(2_048),
+        idle_seconds: 12,
+        origin: MissOrigin::Agent,
+        change: Some(PromptChange {
+            part: PromptPart::Message,
+            message: Some(7),
+            at_byte: 118,
+        }),
+        extra_usd: Some(0.125),
+    };
+    let expired = CacheMiss {
+        read_tokens: Tokens(0),
+        idle_seconds: 4_000,
+        origin: MissOrigin::Expired,
+        change: None,
+        extra_usd: None,
+        ..changed
+    };
+    [changed, expired]
+}
+
 fn reset(event: ResetEvent) -> Event {
     let scope = EventScope {
         model: Some("gpt-4o".to_owned()),
@@ -242,6 +266,7 @@ fn samples() -> Vec<Event> {
         plain(EventKind::UsageMissing(usage(None))),
         counted(EventKind::UsageReset),
     ];
+    out.extend(misses().map(|miss| plain(EventKind::CacheMissed(miss))));
     out.extend(resets().into_iter().map(reset));
     out.extend(run_steps().into_iter().map(run));
     out.extend(hook_steps().into_iter().map(hook));
@@ -415,7 +440,7 @@ fn names() -> Vec<String> {
 #[test]
 fn every_event_has_a_sample_and_a_name() {
     // The match of `texts_mut` lists every kind; one more there is one more sample here.
-    assert_eq!(names().len(), 47);
+    assert_eq!(names().len(), 48);
     let golden = GOLDEN.lines().map(|line| {
         let json: Value = serde_json::from_str(line).unwrap();
         json["event"].as_str().unwrap().to_owned()
@@ -454,7 +479,9 @@ const OURS: [&str; 11] = [
 ];
 
 /// Words of our own choice, of which there are a few.
-const CHOICES: [&str; 6] = [
+const CHOICES: [&str; 8] = [
+    "origin",
+    "part",
     "source",
     "outcome",
     "fallback",
