@@ -1,12 +1,14 @@
 //! Clipping: the head and the tail of a long text with a pointer to the whole in between.
 //!
 //! Used where a text must stay in its place but not at its length: a huge tool result, a huge
-//! request. A call's arguments stay a JSON object, because providers reject anything else; they point to
+//! request, of which the sentences that rule stay too. A call's arguments stay a JSON object, because providers reject anything else; they point to
 //! the whole where there is room for it.
+
+mod request;
 
 use serde_json::Value;
 
-use crate::message::{Block, Entry, EntryKind};
+use crate::message::{Block, Entry, EntryKind, Role};
 use crate::token::{Estimator, EstimatorExt, Units};
 use crate::view::BlockEdit;
 
@@ -86,14 +88,19 @@ fn clip_answer(
     }
 }
 
-fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_>) -> String {
+/// A text's beginning and end of so many characters together.
+fn split_ends(text: &str, total: usize, chars: usize) -> (&str, &str) {
     let head = (chars as f64 * HEAD_SHARE) as usize;
     let (head, _) = text.split_at(char_offset(text, head));
     let (_, tail) = text.split_at(char_offset(text, total - (chars - head.chars().count())));
-    let (head, tail) = (
+    (
         whole_words_before(head, text),
         whole_words_after(tail, text),
-    );
+    )
+}
+
+fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_>) -> String {
+    let (head, tail) = split_ends(text, total, chars);
     let left_out = total - head.chars().count() - tail.chars().count();
     let mut cut = [head, &marker(left_out, pointer), tail].concat();
     if tail.is_empty() {
@@ -147,6 +154,7 @@ pub(crate) fn clip_entry(
     estimator: &dyn Estimator,
     pointer: ClipPointer<'_>,
 ) -> Vec<(usize, BlockEdit)> {
+    let is_request = entry.role == Role::User && entry.meta.kind == EntryKind::Message;
     entry
         .blocks
         .iter()
@@ -157,6 +165,9 @@ pub(crate) fn clip_entry(
                 Block::Text(whole) if entry.meta.kind == EntryKind::HostedTool => {
                     let is_long = estimator.count_units(whole) > level;
                     is_long.then(|| head_and_tail(whole, whole.chars().count(), 0, pointer))
+                }
+                Block::Text(whole) if is_request => {
+                    request::clip_request(whole, level, estimator, pointer)
                 }
                 Block::Text(whole) => clip_text(whole, level, estimator, pointer),
                 Block::ToolResult { content, .. } => {

@@ -123,3 +123,29 @@ fn small_blocks_stay_whole_and_large_ones_share_the_rest() {
     assert_eq!(water_level(&[], Units(0)), Units(u64::MAX));
     assert_eq!(water_level(&costs, Units(0)), Units(0));
 }
+
+#[test]
+fn a_cut_request_keeps_the_sentences_that_rule() {
+    let item = |n| format!("Item {n}: the page lists orders by day and by client, newest first.\n");
+    let items: String = (0..40).map(item).collect();
+    let whole = format!(
+        "Build the report.\n{items}\n## Constraints\n- Do not change the review pipeline.\n- Never edit tests.\n\n{items}Report at the end."
+    );
+    let entry = Entry::from_text("u", Role::User, whole.as_str());
+    let cut = clip_entry(&entry, Units(900), &Chars4, AT);
+    let [(0, BlockEdit::SetText(cut))] = cut.as_slice() else {
+        panic!("{cut:?}");
+    };
+    assert!(cut.starts_with("Build the report."), "{cut}");
+    assert!(cut.ends_with("Report at the end."), "{cut}");
+    assert!(
+        cut.contains("- Do not change the review pipeline.\n- Never edit tests.\n"),
+        "{cut}"
+    );
+    assert!(cut.contains("chars cut: 0123456789ab#57"), "{cut}");
+    assert!(cut.chars().count() <= 900);
+    // Of the model's words and of a tool's answer, head and tail tell the most.
+    let reply = Entry::from_text("a", Role::Assistant, whole.as_str());
+    let cut = format!("{:?}", clip_entry(&reply, Units(900), &Chars4, AT));
+    assert!(!cut.contains("Never edit tests"), "{cut}");
+}

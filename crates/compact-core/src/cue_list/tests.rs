@@ -77,10 +77,11 @@ macro_rules! check_tables {
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
     finished unfinished creation decision open_work complaint
-    all_pass outcome preference check_outcome lifting paste_word quoting_head report doubt for_now);
+    all_pass outcome preference check_outcome lifting paste_word pointing_word quoting_head report
+    doubt for_now);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement request_opener greeting question_opener permission);
+    disposal deed announcement directive request_opener greeting question_opener permission);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
     explanation refusal host_opening refused_call host_remark handover

@@ -3,7 +3,8 @@
 //! A stranger's order that is told as the person's is far worse than a rule that only stands in its message, so
 //! whatever may be somebody else's is taken for it. What opens and closes (a fence, an element, lines that quote)
 //! ends where it closes last; what only opens (`Here is the mail:`, `Subject: …`, `--- notes.md ---`) goes on to the
-//! end of the message.
+//! end of the message. But a writer who directs (`Add two jobs to ci.yml:`, `Fix these errors:`) goes on in their own
+//! words, at once or with their next heading.
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,8 @@ static SIGNATURES: WordList = WordList::new(cue_file!("signature"));
 static SPEAKERS: WordList = WordList::new(cue_file!("speaker"));
 static OWN_HEADINGS: WordList = WordList::new(cue_file!("own_heading"));
 static OWN_ELEMENTS: WordList = WordList::new(cue_file!("own_element"));
+static DIRECTIVES: PhraseList = PhraseList::at_start(cue_file!("directive"));
+static POINTING_WORDS: PhraseList = PhraseList::anywhere(cue_file!("pointing_word"));
 static RULE_LABELS: PhraseList = PhraseList::anywhere(cue_file!("rule_label"));
 
 /// The parts of a message that its writer brought along.
@@ -116,18 +119,42 @@ enum PasteState {
     Fence(usize),
     /// An element, to this byte.
     Element(usize),
-    /// Something that nothing closes.
-    Open,
+    /// Something that no mark of its own closes.
+    Open(PasteEnd),
+}
+
+/// Where something ends that no mark of its own closes.
+#[derive(Clone, Copy)]
+enum PasteEnd {
+    /// With the message.
+    Message,
+    /// At a heading such as the writer used before.
+    Heading,
+    /// There, or with the list that it is.
+    List,
+}
+
+/// What a line that ends in a colon says of what follows.
+#[derive(Clone, Copy)]
+enum Announcement {
+    /// It is not the writer's.
+    Foreign,
+    /// The writer directs, and shows something.
+    Shown,
+    /// The writer directs, and points to it: a list of steps, or a text.
+    Pointed,
 }
 
 struct PasteReader<'t> {
     text: &'t str,
     state: PasteState,
     places: Vec<Range<usize>>,
-    /// Whether the line above announces what follows, so that what follows is closed by its own marks or not at all.
-    announced: bool,
+    /// What the line above announces.
+    announced: Option<Announcement>,
     /// The first line with words was read.
     begun: bool,
+    /// The levels of the writer's own headings.
+    heading_levels: Vec<usize>,
     /// Where the line above stands, if it opens with somebody's name.
     spoken: Option<Range<usize>>,
     /// Elements with the end of their last closing tag.
@@ -140,8 +167,9 @@ impl<'t> PasteReader<'t> {
             text,
             state: PasteState::Own,
             places: Vec::new(),
-            announced: false,
+            announced: None,
             begun: false,
+            heading_levels: Vec::new(),
             spoken: None,
             closings: None,
         }
@@ -151,7 +179,7 @@ impl<'t> PasteReader<'t> {
         let place = start..start + line.len();
         let text = line.trim();
         match self.state {
-            PasteState::Open => self.add(place),
+            PasteState::Open(end) if !self.closes(end, line) => self.add(place),
             PasteState::Fence(depth) => {
                 self.add(place);
                 self.state = match fence_mark(text) {
@@ -168,7 +196,7 @@ impl<'t> PasteReader<'t> {
                     self.take_rest(end, place.end);
                 }
             }
-            PasteState::Element(_) | PasteState::Own => {
+            PasteState::Element(_) | PasteState::Own | PasteState::Open(_) => {
                 self.state = PasteState::Own;
                 self.take_own_line(place, text);
             }
@@ -186,7 +214,7 @@ impl<'t> PasteReader<'t> {
         if text.is_empty() {
             return;
         }
-        let announced = std::mem::take(&mut self.announced);
+        let announced = self.announced.take();
         let is_first = !std::mem::replace(&mut self.begun, true);
         if fence_mark(text).is_some() {
             self.state = PasteState::Fence(0);
@@ -201,12 +229,55 @@ impl<'t> PasteReader<'t> {
             }
         } else if text.starts_with('>') || is_machine_line(text) {
             self.add(place);
-        } else if announced || opens_paste(text, is_first) {
-            self.state = PasteState::Open;
+        } else if let Some(end) = self.opened_end(&place, text, announced, is_first) {
+            self.state = PasteState::Open(end);
             self.add(place);
         } else {
+            self.heading_levels.extend(heading_level(text));
             self.take_speech(place.clone(), text);
             self.take_opening(place);
+        }
+    }
+
+    /// Where what a line opens ends, if it opens something that no mark of its own closes.
+    fn opened_end(
+        &self,
+        place: &Range<usize>,
+        text: &str,
+        announced: Option<Announcement>,
+        is_first: bool,
+    ) -> Option<PasteEnd> {
+        let is_heading = heading_level(text).is_some();
+        match announced {
+            Some(Announcement::Foreign) => return Some(PasteEnd::Message),
+            Some(Announcement::Shown) if is_listed(text) => return Some(PasteEnd::List),
+            Some(Announcement::Shown) if !is_heading => return Some(PasteEnd::Heading),
+            Some(Announcement::Pointed) if !is_heading && !is_listed(text) => {
+                return Some(PasteEnd::Heading);
+            }
+            _ => {}
+        }
+        let is_own_divider = || is_divider(text) && self.is_heading_next(place.end);
+        (opens_paste(text, is_first) && !is_own_divider()).then_some(PasteEnd::Message)
+    }
+
+    /// Whether a heading such as the writer used before is the next line with words.
+    fn is_heading_next(&self, start: usize) -> bool {
+        let rest = self.text.get(start..).unwrap_or("").trim_start();
+        self.is_own_heading(rest.lines().next().unwrap_or(""))
+    }
+
+    fn is_own_heading(&self, line: &str) -> bool {
+        heading_level(line).is_some_and(|level| self.heading_levels.contains(&level))
+    }
+
+    /// Whether the writer speaks again from this line on.
+    fn closes(&self, end: PasteEnd, line: &str) -> bool {
+        let goes_on = || line.starts_with([' ', '\t']) || line.trim().is_empty() || is_listed(line);
+        match end {
+            PasteEnd::Message => false,
+            PasteEnd::Heading => self.is_own_heading(line.trim()),
+            PasteEnd::List => !goes_on(),
         }
     }
 
@@ -214,10 +285,13 @@ impl<'t> PasteReader<'t> {
     fn take_opening(&mut self, place: Range<usize>) {
         let line = self.text.get(place.clone()).unwrap_or("");
         if let Some(at) = quoting_colon(line) {
-            self.state = PasteState::Open;
+            // A point of the writer's list ends with its line.
+            if !is_listed(line) {
+                self.state = PasteState::Open(PasteEnd::Heading);
+            }
             self.add(place.start + at..place.end);
         }
-        self.announced = announces(line.trim());
+        self.announced = announcement(line.trim());
     }
 
     /// Two lines that open with different names are somebody's talk.
@@ -271,11 +345,11 @@ impl<'t> PasteReader<'t> {
 
     fn finish(self) -> PastedParts {
         let is_open = match self.state {
-            PasteState::Own => self.announced,
+            PasteState::Own => self.announced.is_some(),
             PasteState::Element(end) => {
                 end >= self.text.len() && !self.text.trim_end().ends_with('>')
             }
-            PasteState::Fence(_) | PasteState::Open => true,
+            PasteState::Fence(_) | PasteState::Open(_) => true,
         };
         PastedParts {
             places: self.places,
@@ -363,16 +437,53 @@ fn speaker(line: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Whether a line announces text that is not the writer's. Only one that says that the writer's own wishes follow does
-/// not.
-fn announces(line: &str) -> bool {
+/// What a line announces that ends in a colon. Only one that says that the writer's own wishes follow, or directs
+/// without a word for a text, announces nothing.
+fn announcement(line: &str) -> Option<Announcement> {
     let line = line.trim_end_matches(['*', '_', ' ']);
-    let Some(head) = line.strip_suffix([':', '：']) else {
-        return false;
-    };
-    let head = head.to_lowercase();
+    let head = line.strip_suffix([':', '：'])?.to_lowercase();
+    let is_text = PASTE_WORDS.is_in(&head);
     let is_own = RULE_LABELS.is_in(&head) || OWN_HEADINGS.is_part_of(&head);
-    !is_own || PASTE_WORDS.is_in(&head)
+    let directs = DIRECTIVES.is_in(without_list_mark(&head));
+    match (directs, is_text) {
+        (_, false) if is_own => None,
+        (false, _) => Some(Announcement::Foreign),
+        (true, true) => Some(Announcement::Shown),
+        (true, false) => POINTING_WORDS.is_in(&head).then_some(Announcement::Pointed),
+    }
+}
+
+/// The level of a heading: how many marks it opens with, or a line in bold letters below all of them.
+fn heading_level(line: &str) -> Option<usize> {
+    let marks = line.bytes().take_while(|byte| *byte == b'#').count();
+    let is_marked = (1..=6).contains(&marks) && line.as_bytes().get(marks) == Some(&b' ');
+    let is_bold = || line.len() > 4 && line.starts_with("**") && line.ends_with("**");
+    match is_marked {
+        true => Some(marks),
+        false => is_bold().then_some(BOLD_LEVEL),
+    }
+}
+
+/// The level of a heading in bold letters.
+const BOLD_LEVEL: usize = 7;
+
+/// Whether a line is a point of a list.
+fn is_listed(line: &str) -> bool {
+    let line = line.trim_start();
+    without_list_mark(line).len() < line.len()
+}
+
+/// A line without the mark or number of its point in a list.
+fn without_list_mark(line: &str) -> &str {
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = number
+        .strip_prefix(['.', ')'])
+        .filter(|_| number.len() < line.len());
+    let marked = || line.strip_prefix(['-', '*', '•', '+']);
+    let rest = numbered
+        .or_else(marked)
+        .and_then(|rest| rest.strip_prefix(' '));
+    rest.unwrap_or(line)
 }
 
 /// Bytes of a sentence before the colon behind which it quotes.
@@ -387,7 +498,10 @@ fn quoting_colon(line: &str) -> Option<usize> {
         let (before, after) = line.split_at_checked(*end).unwrap_or((line, ""));
         let sentence = before.rsplit(['.', '!', '?', ';']).next().unwrap_or(before);
         let said = after.trim_start();
+        let is_quoted = |mark: char| before.matches(mark).count() % 2 == 1;
         (after.starts_with(' ') || before.ends_with('：'))
+            && !is_quoted('`')
+            && !is_quoted('"')
             && !said.is_empty()
             && !said.starts_with(['"', '\'', '“', '„', '«', '‘', '「', '`'])
             && sentence.len() <= HEAD

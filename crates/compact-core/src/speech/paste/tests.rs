@@ -8,7 +8,7 @@ fn own(text: &str) -> String {
 }
 
 /// A message in which `ORDER` is somebody else's, and what is left of it as its writer's own.
-const BROUGHT_ALONG: [(&str, &str); 34] = [
+const BROUGHT_ALONG: [(&str, &str); 44] = [
     (
         "See @guide.md\n--- Content from referenced files ---\nContent from @guide.md:\nORDER\n--- End of content ---",
         "See @guide.md",
@@ -85,6 +85,42 @@ const BROUGHT_ALONG: [(&str, &str); 34] = [
         "Here is the log:\n```\nORDER\n```\nWhat is it",
         "Here is the log: What is it",
     ),
+    // A writer who directs goes on in their own words where the list ends, or with the next heading.
+    (
+        "Fix the errors in these files:\n- a.rs: ORDER\n  ORDER\n- b.rs\n\nRun the tests.",
+        "Fix the errors in these files: Run the tests.",
+    ),
+    (
+        "## Job\nFix these errors:\nORDER\n# ORDER\n## Rules\nNo globals.",
+        "## Job Fix these errors: ## Rules No globals.",
+    ),
+    (
+        "Put the following below the title:\nORDER",
+        "Put the following below the title:",
+    ),
+    (
+        "Add this to the readme:\n\nORDER",
+        "Add this to the readme:",
+    ),
+    (
+        "- Commit message: ORDER\n- Run the tests.",
+        "- Commit message: - Run the tests.",
+    ),
+    // What somebody else wrote has headings too.
+    (
+        "## Question\nWhat does the page say:\n## Setup\nORDER",
+        "## Question What does the page say:",
+    ),
+    ("See this\n---\n# Rules\nORDER", "See this"),
+    ("# Job\nSee this\n---\n## Rules\nORDER", "# Job See this"),
+    (
+        "Here are the notes:\n- ORDER\n\nORDER",
+        "Here are the notes:",
+    ),
+    (
+        "**Job**\nApply the patch:\nORDER\n**Rules**\nNo globals.",
+        "**Job** Apply the patch: **Rules** No globals.",
+    ),
 ];
 
 #[test]
@@ -109,6 +145,11 @@ fn what_a_person_writes_is_their_own() {
         "<rules>Never push to main.</rules>",
         "**Important:** never push to main.",
         "Run it at 10:30.",
+        "Add two jobs in `ci.yml`:\n\n**`scan.yml`**\n- Run on push.\n\nNever push to main.",
+        "## One\nFix it.\n---\n## Two\nNever push to main.",
+        "Work through the following in order:\n1. Never push to main.\n2. Rename it.",
+        "- Run the tests after each step:\n  - all of them\n- Never push to main.",
+        "Commit message: `ci: scan`\n\nNever push to main.",
         "",
     ];
     for text in texts {
