@@ -62,7 +62,9 @@ def chat(body: dict, tokens: int) -> tuple[str, str]:
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
     if body.get("stream"):
         said = {"index": 0, "delta": {"role": "assistant", "content": "Done."}, "finish_reason": None}
-        return events(head | {"choices": [said]}, head | {"choices": [], "usage": usage}, end="data: [DONE]\n\n")
+        ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        chunks = [head | {"choices": [said]}, head | {"choices": [ended]}, head | {"choices": [], "usage": usage}]
+        return events(*chunks, end="data: [DONE]\n\n")
     message = {"role": "assistant", "content": "Done."}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return "application/json", json.dumps(head | {"object": "chat.completion", "choices": [choice], "usage": usage})

@@ -4,12 +4,14 @@
 //! fifty times.
 //! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
 //! when asked for.
+//! `cargo xtask bench gateway` measures the gateway beside others in some minutes.
 //! `cargo xtask bench peers` measures other packages and this one on one history.
 //! `cargo xtask bench python` builds the wheel as shipped and times it against what others offer.
 //! `cargo xtask bench recall` fills an archive first and takes minutes, so it runs only when asked for.
 
 use anyhow::{Context, Result};
 
+use crate::gateway_bench;
 use crate::peers;
 use crate::python;
 use crate::shell::{self, Console};
@@ -18,6 +20,7 @@ use crate::shell::{self, Console};
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     match filter {
         Some("recall") => run_bench("compact-eval", "recall", filter),
+        Some("gateway") => gateway_bench::bench_gateway(&Console::Terminal),
         Some("growth") => run_bench("compactctl", "growth", None),
         Some("hook") => run_bench("compactctl", "hook", None),
         Some("peers") => peers::bench_peers(&Console::Terminal),

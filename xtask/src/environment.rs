@@ -9,7 +9,10 @@ pub(crate) mod node;
 /// A list of requirements, by its path in the repository.
 macro_rules! list_file {
     ($path:literal) => {
-        ($path, include_str!(concat!("../../", $path)))
+        (
+            $path,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../", $path)),
+        )
     };
 }
 pub(crate) use list_file;

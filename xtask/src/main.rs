@@ -17,6 +17,7 @@ mod docs;
 mod environment;
 mod examples;
 mod fuzz;
+mod gateway_bench;
 mod leftover_notes;
 mod licences;
 mod pages;

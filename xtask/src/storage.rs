@@ -16,7 +16,7 @@ use crate::environment;
 use crate::shell::{self, Console};
 
 /// How long a server may take to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The name of the bucket that tests write to.
 const BUCKET: &str = "compact-test";
@@ -32,11 +32,12 @@ pub(crate) struct TestServers {
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
-struct ServerProcess {
-    child: Child,
-    data: Option<PathBuf>,
+/// A server that ends, data and all, when this is dropped.
+pub(crate) struct ServerProcess {
+    pub(crate) child: Child,
+    pub(crate) data: Option<PathBuf>,
     /// How it is told to end, where being killed would leave something behind.
-    farewell: Option<&'static str>,
+    pub(crate) farewell: Option<&'static str>,
 }
 
 impl Drop for ServerProcess {
@@ -265,12 +266,12 @@ fn make_certificates(folder: &Path) -> Result<()> {
     )
 }
 
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
-fn wait_for(port: u16) -> Result<()> {
+pub(crate) fn wait_for(port: u16) -> Result<()> {
     let start = Instant::now();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {

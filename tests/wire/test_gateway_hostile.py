@@ -1,0 +1,92 @@
+"""What a hostile body costs the gateway, as its process shows: no more than a plain one of its size."""
+
+import http.client
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from test_gateway import Upstream
+
+#: The largest body that is taken, in bytes.
+LARGEST = 64 << 20
+
+
+class Served:
+    """`compactctl serve`, and what it takes."""
+
+    def __init__(self, program: str, folder: pathlib.Path, url: str):
+        names = ["OPENAI", "ANTHROPIC", "GEMINI"]
+        environment = {
+            **os.environ, "COMPACT_STORAGE_PATH": str(folder), **{f"COMPACT_GATEWAY_{name}_URL": url for name in names},
+        }
+        self.process = subprocess.Popen(
+            [program, "serve", "--listen", "127.0.0.1:0"], env=environment, stderr=subprocess.PIPE, text=True
+        )
+        self.address = self.process.stderr.readline().removeprefix("listening on http://").strip()
+
+    def post(self, path: str, body: bytes) -> tuple[int, float]:
+        """The status, and the seconds of processor that it took."""
+        before = self.seconds()
+        connection = http.client.HTTPConnection(self.address, timeout=300)
+        connection.request("POST", path, body, {"content-type": "application/json"})
+        status = connection.getresponse().status
+        connection.close()
+        return status, self.seconds() - before
+
+    def seconds(self) -> float:
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak(self) -> int:
+        """The most memory that it ever took, in bytes."""
+        lines = pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+
+
+@pytest.fixture
+def served(maker, tmp_path):
+    upstream = Upstream()
+    served = Served(maker.program, tmp_path, upstream.url)
+    yield served
+    served.process.terminate()
+    assert served.process.wait(60) == 0
+    upstream.shutdown()
+
+
+HALF = LARGEST // 2 - 100
+#: Nesting that is closed and nesting that is not, of arrays and of objects, where a history stands and beside it.
+NESTED = {
+    "arrays for a history": '{"messages":' + "[" * HALF + "]" * HALF + "}",
+    "arrays in a message": '{"messages":[{"role":"user","content":' + "[" * HALF + "]" * HALF + "}]}",
+    "objects in a message": '{"messages":[{"role":"user","content":' + '{"a":' * (LARGEST // 6 - 20) + "1" + "}" * (LARGEST // 6 - 20) + "}]}",
+    "arrays that never end": '{"messages":' + "[" * (LARGEST - 100),
+}
+#: The same where nothing but tokens is counted: that takes some bytes for each byte of a run without a break.
+BESIDE = '{"tools":' + "[" * HALF + "]" * HALF + ',"messages":[]}'
+
+
+def test_nesting_costs_no_more_than_a_plain_body_of_its_size(served):
+    plain = '{"model":"gpt-5","messages":[{"role":"user","content":"' + "a b " * (LARGEST // 4 - 50) + '"}]}'
+    path = "/v1/chat/completions"
+    _, usual = served.post(path, plain.encode())
+    usual_peak = served.peak()
+    for kind, body in NESTED.items():
+        assert len(body) <= LARGEST
+        status, seconds = served.post(path, body.encode())
+        assert status < 500, kind
+        assert seconds <= usual + 0.5, f"{kind}: {seconds} s, a plain one {usual} s"
+    assert served.peak() <= usual_peak + LARGEST, "and no more memory"
+    status, seconds = served.post(path, BESIDE.encode())
+    assert status < 500 and seconds <= 2 * usual + 0.5, f"{seconds} s, a plain one {usual} s"
+    assert served.peak() <= usual_peak + 16 * LARGEST
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/v1beta/models/g:generateContent"])
+def test_nesting_is_cheap_on_every_wire(served, path):
+    body = NESTED["arrays in a message"].replace("messages", "contents" if "generate" in path else "input" if "resp" in path else "messages")
+    status, seconds = served.post(path, body.encode())
+    # Reading the bytes and passing them on takes a second in a build without optimisation.
+    assert status < 500 and seconds <= 10, f"{status}, {seconds} s"
+    assert served.peak() <= 6 * LARGEST
