@@ -77,7 +77,8 @@ def test_nesting_costs_no_more_than_a_plain_body_of_its_size(served):
         status, seconds = served.post(path, body.encode())
         assert status < 500, kind
         assert seconds <= usual + 0.5, f"{kind}: {seconds} s, a plain one {usual} s"
-    assert served.peak() <= usual_peak + LARGEST, "and no more memory"
+    # What an allocator keeps for each thread counts too.
+    assert served.peak() <= usual_peak + 4 * LARGEST, "and about as much memory"
     status, seconds = served.post(path, BESIDE.encode())
     assert status < 500 and seconds <= 2 * usual + 0.5, f"{seconds} s, a plain one {usual} s"
     assert served.peak() <= usual_peak + 16 * LARGEST
