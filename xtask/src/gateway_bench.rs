@@ -43,6 +43,7 @@ const SUMMARIZED: usize = 800_000;
 /// How many requests memory is watched over, and after how many for the first time.
 const MANY_REQUESTS: usize = 100_000;
 const FIRST_LOOK: usize = 20_000;
+const MANY_CLIENTS: usize = 24;
 
 /// How many requests of ours may be no continuation: the first view of each history of 4 MB.
 const FIRST_VIEWS: u32 = 4;
@@ -114,7 +115,7 @@ pub(crate) fn bench_gateway(console: &Console) -> Result<()> {
     };
     let proxies = proxy::start_proxies(&place)?;
     let own_id = std::process::id().to_string();
-    shell::run("taskset", &["-a", "-c", "-p", "0", &own_id])?;
+    shell::output("taskset", &["-a", "-c", "-p", "0", &own_id])?;
     println!("load before: {}", machine_load());
     let mut figures = measure_rounds(&proxies, began)?;
     for figure in &mut figures {
@@ -174,7 +175,8 @@ fn measure_rounds(proxies: &[RunningProxy], began: Instant) -> Result<Vec<Figure
                 .with_context(|| format!("{} at {}", proxy.name, size.name))?;
             measured.push((proxy, histories, Figure::new(proxy, size.name)));
         }
-        for _ in 0..rounds {
+        for round in 1..=rounds {
+            println!("{}, round {round} of {rounds}", size.name);
             for (proxy, histories, figure) in &mut measured {
                 let before = proxy.cpu_seconds();
                 let samples = run_load(&proxy.target, histories, size.rate, began)
@@ -199,6 +201,7 @@ fn open_histories(proxy: &str, size: RequestSize) -> Vec<GrowingHistory> {
 
 /// Times summaries of histories that the gateway saw before, and of some that it did not.
 fn measure_summaries(ours: &RunningProxy, began: Instant) -> Result<[Vec<LoadSample>; 2]> {
+    println!("summaries");
     let mut times = [Vec::new(), Vec::new()];
     for number in 0..SUMMARIES {
         for (is_new, times) in [false, true].into_iter().zip(&mut times) {
@@ -225,7 +228,15 @@ fn measure_summaries(ours: &RunningProxy, began: Instant) -> Result<[Vec<LoadSam
 
 /// Returns the memory after some requests and after many, in megabytes.
 fn measure_memory(ours: &RunningProxy, began: Instant) -> Result<(f64, f64)> {
-    let mut histories = open_histories("memory", SIZES[0]);
+    println!("memory over {MANY_REQUESTS} requests");
+    let open = |client| {
+        GrowingHistory::new(
+            HistoryWire::Chat,
+            &format!("memory.{client}"),
+            SIZES[0].bytes,
+        )
+    };
+    let mut histories: Vec<GrowingHistory> = (0..MANY_CLIENTS).map(open).collect();
     let mut run = |requests| {
         let rate = LoadRate {
             requests,
