@@ -60,7 +60,7 @@ test("while it compacts, the page says so and takes no input; then it says what 
   await page.getByText("Compacting conversation…").waitFor();
   assert.ok(await page.locator("#words").isDisabled());
   assert.ok(await page.getByRole("button", { name: "Send" }).isDisabled());
-  await picture(page, "chat");
+  await picture(page, "chat", page.locator("#words"));
   await checkPage(page);
   release();
   await page.getByText(compacted).waitFor();
@@ -82,7 +82,7 @@ test("a compaction that failed is a warning with a way to retry, and a retry tha
   assert.match(await page.locator("#context-metrics").innerText(), /of 6,000 tokens/);
   assert.ok(await page.locator("#words").isEnabled());
   await checkPage(page);
-  await picture(page, "chat-retry");
+  await picture(page, "chat-retry", page.locator("#words"));
   answer = async () => [200, "They talk about the parser."];
   await page.getByRole("button", { name: "Retry compaction" }).click();
   await page.getByText(compacted).waitFor();
@@ -99,7 +99,7 @@ test("a dead session takes no input and offers a new one", async () => {
   await page.getByText(dead).waitFor();
   assert.ok(await page.locator("#words").isDisabled());
   await checkPage(page);
-  await picture(page, "chat-dead");
+  await picture(page, "chat-dead", page.getByRole("button", { name: "Start New Session" }));
   await page.getByRole("button", { name: "Start New Session" }).click();
   await page.locator("#words:not([disabled])").waitFor();
   assert.equal(await page.locator(".chat li").count(), 0);

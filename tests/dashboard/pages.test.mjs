@@ -59,7 +59,7 @@ test("a session says what filled the window, and each compaction what it kept", 
   await visit(page, named(session));
   assert.match(await page.locator(".gauge").innerText(), /of 272,000 tokens/);
   const parts = await page.locator("div.parts").innerText();
-  for (const part of ["tool results", "read_file", "run_tests", "src/checkout/cart.rs"]) assert.ok(parts.includes(part), parts);
+  for (const part of ["tool results", "read_file", "run_tests", "src/checkout/cart.rs", "Never touch the table billing_events."]) assert.ok(parts.includes(part), parts);
   assert.ok((await page.locator("ol.large li").count()) >= 10);
   assert.equal(await page.locator("svg.curve a").count(), 2);
   const rows = await page.locator("table.compactions tbody tr").allInnerTexts();

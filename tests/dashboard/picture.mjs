@@ -4,8 +4,10 @@ import { join } from "node:path";
 
 import { root } from "./scene.mjs";
 
-export async function picture(page, name) {
+// `shown` is what the picture is about, where that may be below the first screen.
+export async function picture(page, name, shown) {
   if (!process.env.COMPACT_PICTURES) return;
+  await shown?.scrollIntoViewIfNeeded();
   mkdirSync(join(root, "docs/dashboard"), { recursive: true });
   await page.screenshot({ path: join(root, `docs/dashboard/${name}.png`) });
 }

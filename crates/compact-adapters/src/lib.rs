@@ -12,6 +12,7 @@ mod database;
 pub mod estimator;
 pub mod exporter;
 pub mod hook_store;
+pub mod journal;
 pub mod leftover;
 pub mod llm;
 pub mod postgres;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Form, Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Redirect;
 use compact::manager::VerifiedBy;
 use compact::store::CompactionRecord;
 use compact::token::Tokens;
@@ -41,20 +40,15 @@ struct ActionOutcome {
 /// Does what the address names.
 pub(crate) async fn perform(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Path(action): Path<String>,
     Form(form): Form<ActionForm>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match find_and_perform(&dashboard, &viewer, &action, &form).await {
-        Ok(outcome) => {
-            dashboard.changes.announce();
-            let notice = dashboard.notices.add(outcome.words);
-            let address = format!("/session?name={}&done={notice}", encode(&outcome.session));
-            Redirect::to(&dashboard.link(&address)).into_response()
-        }
-        Err(error) => error.into_page(&dashboard),
-    }
+) -> Result<Redirect, PageError> {
+    let outcome = find_and_perform(&dashboard, &viewer, &action, &form).await?;
+    dashboard.changes.announce();
+    let notice = dashboard.notices.add(outcome.words);
+    let address = format!("/session?name={}&done={notice}", encode(&outcome.session));
+    Ok(Redirect::to(&dashboard.link(&address)))
 }
 
 async fn find_and_perform(

@@ -46,7 +46,7 @@ impl Composition {
         let costs = (0..subjects.len()).map(|at| reading.entry_tokens(at).0);
         let costs: Vec<u64> = costs.collect();
         let sum = |name: &dyn Fn(&EntrySubject) -> Option<String>| {
-            sum_parts(
+            largest_parts(
                 subjects
                     .iter()
                     .zip(&costs)
@@ -87,7 +87,7 @@ pub(crate) fn speaker(subject: &EntrySubject) -> &'static str {
 }
 
 /// Sums costs under their names, the largest first.
-fn sum_parts(costs: impl Iterator<Item = (String, u64)>) -> Vec<WindowPart> {
+pub(crate) fn largest_parts(costs: impl Iterator<Item = (String, u64)>) -> Vec<WindowPart> {
     let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
     for (name, cost) in costs {
         let sum = sums.entry(name).or_default();
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn parts_are_summed_and_the_largest_stands_first() {
         let costs = [("b", 2), ("a", 3), ("b", 4), ("c", 3)];
-        let parts = sum_parts(
+        let parts = largest_parts(
             costs
                 .into_iter()
                 .map(|(name, cost)| (name.to_owned(), cost)),

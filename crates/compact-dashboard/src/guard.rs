@@ -1,21 +1,24 @@
 //! Keeps other web pages out: what names another host or origin is refused, and what changes something needs a token
 //! that only our own pages know. Every answer says what its page may load, which is nothing but our own files.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
+use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
+use crate::page::PageError;
 use crate::{ActionMode, Dashboard, HostRule};
 
 /// What a page may load.
@@ -28,6 +31,15 @@ const POLICY: &str =
 pub struct Viewer {
     /// What the names of their sessions begin with.
     pub scope: String,
+}
+
+/// Everything is seen by whom nobody let in: then nobody is kept out.
+impl<S: Sync> FromRequestParts<S> for Viewer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Viewer, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
 }
 
 impl Viewer {
@@ -71,6 +83,9 @@ pub(crate) async fn check(
         Some((status, reason)) => (status, format!("{reason}\n")).into_response(),
         None => next.run(request).await,
     };
+    if let Some(error) = answer.extensions_mut().remove::<PageError>() {
+        answer = error.into_page(&dashboard);
+    }
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

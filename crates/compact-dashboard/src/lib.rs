@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 pub use guard::Viewer;
 
 use chat::ChatRooms;
-use digest::CurveCache;
+use digest::DigestCache;
 use guard::FormToken;
 use live::ChangeSignal;
 use notice::NoticeBoard;
@@ -43,7 +43,7 @@ pub struct Dashboard {
     actions: ActionMode,
     hosts: HostRule,
     token: FormToken,
-    curves: CurveCache,
+    digests: DigestCache,
     changes: ChangeSignal,
     notices: NoticeBoard,
     chats: Option<ChatRooms>,
@@ -82,7 +82,7 @@ impl Dashboard {
             actions,
             hosts,
             token: FormToken::new()?,
-            curves: CurveCache::default(),
+            digests: DigestCache::default(),
             changes: ChangeSignal::default(),
             notices: NoticeBoard::default(),
             chats: None,
@@ -148,6 +148,7 @@ pub fn router(dashboard: Arc<Dashboard>) -> Router {
         .route(&at("/new"), get(page::start::show))
         .route(&at("/carried"), get(page::start::download))
         .route(&at("/ledger"), get(page::ledger::show))
+        .route(&at("/money"), get(page::money::show))
         .route(&at("/chat"), get(page::chat::show))
         .route(&at("/chat/{action}"), post(page::chat::act))
         .route(&at("/do/{action}"), post(action::perform))

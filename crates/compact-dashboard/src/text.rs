@@ -54,6 +54,21 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// Returns dollars with as many digits as tell something; a loss with its sign.
+pub(crate) fn dollars(amount: f64) -> String {
+    let (sign, amount) = if amount < 0.0 {
+        ("−", -amount)
+    } else {
+        ("", amount)
+    };
+    match amount {
+        0.0 => "$0".to_owned(),
+        amount if amount < 0.00005 => format!("{sign}$0.0000"),
+        amount if amount < 0.1 => format!("{sign}$0.{:04.0}", amount * 1e4),
+        amount => format!("{sign}${amount:.2}"),
+    }
+}
+
 /// Shows when something was, relative to now; the exact time is its title.
 pub(crate) fn time_ago(at: Option<&str>, now: Timestamp) -> Markup {
     let Some(at) = at else {
@@ -118,6 +133,22 @@ mod tests {
         assert_eq!(
             [0.0, 0.5, 0.998, 1.0].map(percent),
             ["0 %", "50 %", "99.8 %", "100 %"]
+        );
+    }
+
+    #[test]
+    fn money_has_the_digits_that_tell_something() {
+        assert_eq!(
+            [0.0, 0.00001, 0.0034, 0.25, 12.5, -0.0034, -3.0].map(dollars),
+            [
+                "$0",
+                "$0.0000",
+                "$0.0034",
+                "$0.25",
+                "$12.50",
+                "−$0.0034",
+                "−$3.00"
+            ]
         );
     }
 

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::Gateway;
 use crate::access::{self, AccessError, Admission};
 use crate::body::{self, BodyError};
+use crate::cache_watch::SentPrompt;
 use crate::class::RequestClass;
 use crate::compaction;
 use crate::header;
@@ -244,6 +245,7 @@ async fn send_turn(
         gateway.metrics.count_compaction("preflight");
     }
     let provider = request.provider;
+    let plain = request.plain.clone();
     let mut answer = match send_view(gateway, &outgoing, &turn, &body).await {
         Ok(answer) => answer,
         Err(error) => return refuse_unreachable(gateway, &outgoing, class.name(), &error),
@@ -270,7 +272,7 @@ async fn send_turn(
         }
     }
     count_answer(gateway, &outgoing, class.name(), answer.status());
-    relay_turn(gateway, outgoing, provider, turn, answer).await
+    relay_turn(gateway, outgoing, provider, turn, plain, answer).await
 }
 
 /// Passes the answer of a session's request on, and its reports to the session.
@@ -279,6 +281,7 @@ async fn relay_turn(
     outgoing: Outgoing,
     provider: Provider,
     turn: SessionTurn,
+    plain: Bytes,
     answer: ReceivedAnswer,
 ) -> Response {
     let Outgoing {
@@ -294,8 +297,19 @@ async fn relay_turn(
         let reader = UsageReader::new(provider, answer.headers());
         let (gateway, live) = (Arc::clone(gateway), Arc::clone(&turn.live));
         let upstream = route.upstream.name.clone();
+        let (view, model) = (turn.view.clone(), turn.model.clone());
         let deliver = move |report: Option<ReportedUsage>, end: AnswerEnd| {
             count_report(&gateway, &upstream, &scope, report.as_ref());
+            if let Some(report) = &report {
+                let sent = SentPrompt {
+                    is_view: view.is_some(),
+                    body: view.unwrap_or(plain),
+                    model,
+                    at: gateway.sessions.compact().clock().now(),
+                    usage: report.usage,
+                };
+                watch_cache(&gateway, &live, sent);
+            }
             deliver_report(live, report, end);
         };
         watch = watch.with_report(reader, Box::new(deliver));
@@ -348,6 +362,15 @@ fn count_report(gateway: &Gateway, upstream: &str, scope: &str, report: Option<&
     }
     let now = gateway.sessions.compact().clock().timestamp();
     gateway.allowances.add(scope, &now, report);
+}
+
+/// Notes what was sent, and says what its provider's cache missed.
+fn watch_cache(gateway: &Gateway, live: &LiveSession, sent: SentPrompt) {
+    let policy = &gateway.sessions.compact().config().policy;
+    let model = sent.model.clone();
+    if let Some(miss) = live.note_sent(sent, policy.economy.cache_seconds()) {
+        gateway.note_miss(&live.name, model.as_deref(), miss);
+    }
 }
 
 /// Hands a report to its session, now or before its next request.

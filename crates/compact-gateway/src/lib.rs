@@ -13,6 +13,7 @@ mod access;
 mod allowance;
 mod augment;
 mod body;
+mod cache_watch;
 mod class;
 mod compaction;
 mod event_stream;
@@ -41,7 +42,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use compact::Compact;
-use compact::event::{EventKind, EventScope, EventSink};
+use compact::event::{CacheMiss, EventKind, EventScope, EventSink};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
@@ -180,6 +181,19 @@ impl Gateway {
         let now = self.sessions.compact().clock().timestamp();
         self.sink
             .emit(&scope.event(EventKind::FailedOpen { reason }, &now));
+    }
+
+    /// Says what a session's request should have found in the provider's cache and did not.
+    fn note_miss(&self, session: &str, model: Option<&str>, miss: CacheMiss) {
+        let scope = EventScope {
+            session_id: session.to_owned(),
+            model: model.map(str::to_owned),
+            tokens: miss.expected_tokens,
+            ..EventScope::default()
+        };
+        let now = self.sessions.compact().clock().timestamp();
+        self.sink
+            .emit(&scope.event(EventKind::CacheMissed(miss), &now));
     }
 
     fn note_session_count(&self) {

@@ -7,17 +7,20 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use compact::event::CacheMiss;
 use compact::format::usage::ReportedUsage;
-use compact::manager::new_session_name;
+use compact::manager::{find_folder, new_session_name};
 use compact::message::{Chain, Conversation, Entry, EntryHash, Role, frame};
 use compact::{Compact, Error, Session, SessionTable, TableLimits};
 use lru::LruCache;
 
+use crate::cache_watch::{CacheWatch, SentPrompt};
 use crate::identity::SessionKey;
 use crate::settings::GatewaySettings;
 
-/// What a session in memory takes for each byte of its history: the bytes, the entries, their counts.
-const MEMORY_PER_BYTE: u64 = 3;
+/// What a session in memory takes for each byte of its history: the bytes, the entries, their counts, and what was sent
+/// last.
+const MEMORY_PER_BYTE: u64 = 4;
 
 /// The most answers that are remembered.
 const MOST_ANSWERED: usize = 4096;
@@ -55,6 +58,10 @@ struct SessionNotes {
     report: Option<Option<ReportedUsage>>,
     /// The body of the last request with tools.
     body: Option<Bytes>,
+    /// What the provider's cache should hold.
+    cache: CacheWatch,
+    /// Whether the folder that its agent works in was looked for.
+    is_project_noted: bool,
 }
 
 impl LiveSessions {
@@ -81,6 +88,19 @@ impl LiveSessions {
 
     /// Finds the session that a history belongs to, or makes it.
     pub(crate) async fn find(
+        &self,
+        key: &SessionKey,
+        conversation: &Conversation,
+    ) -> Result<Arc<LiveSession>, Error> {
+        let live = self.find_session(key, conversation).await?;
+        let is_noted = std::mem::replace(&mut live.lock_notes().is_project_noted, true);
+        if let (false, Some(folder)) = (is_noted, find_folder(conversation)) {
+            self.compact.note_project(&live.name, folder);
+        }
+        Ok(live)
+    }
+
+    async fn find_session(
         &self,
         key: &SessionKey,
         conversation: &Conversation,
@@ -245,6 +265,11 @@ impl LiveSession {
     /// Notes the body of a request with tools.
     pub(crate) fn note_request(&self, body: Bytes) {
         self.lock_notes().body = Some(body);
+    }
+
+    /// Notes a request that was answered, and returns what it should have found in the provider's cache.
+    pub(crate) fn note_sent(&self, sent: SentPrompt, cache_seconds: u64) -> Option<CacheMiss> {
+        self.lock_notes().cache.note(sent, cache_seconds)
     }
 
     /// Notes what an upstream reported; nothing where it reported nothing.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compact_adapters::config::{Config, RetentionConfig, StorageAdapter};
 use compact_adapters::estimator;
+use compact_adapters::journal::Journal;
 use compact_adapters::store::Stores;
 use compact_core::frame;
 use compact_core::message::Conversation;
@@ -304,7 +305,32 @@ impl Compact {
     /// Returns the sink that receives all events, redacted for export.
     pub fn sink(&self) -> Result<Arc<dyn EventSink>, Error> {
         let redactor = self.redactor(RedactionBoundary::Export);
-        events::build_sink(&self.parts.config, &self.parts.sinks, redactor)
+        let mut own = self.parts.sinks.clone();
+        if let Some(journal) = self.journal() {
+            own.push(Arc::new(journal));
+        }
+        events::build_sink(&self.parts.config, &own, redactor)
+    }
+
+    /// Returns the journal of the data directory; `None` where nothing is kept.
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        let root = self.data_directory().filter(|_| self.keeps_originals())?;
+        Some(Journal::new(root))
+    }
+
+    /// Notes the folder that a session's agent works in: the project that its requests count for.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), compact::Error> {
+    /// let compact = compact::Compact::builder().in_memory().build()?;
+    /// compact.note_project("my-agent", "/home/me/shop");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn note_project(&self, session: &str, folder: &str) {
+        if let Some(journal) = self.journal() {
+            journal.note_project(session, folder, self.clock().now());
+        }
     }
 
     /// Returns the configured summarizer, if there is one; without a model of its own it uses `model`.

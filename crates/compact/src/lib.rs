@@ -57,6 +57,7 @@ mod session_files;
 mod session_list;
 mod session_reading;
 mod session_table;
+mod spent;
 mod storage;
 mod transfer;
 
@@ -184,6 +185,15 @@ pub mod overview {
     pub use compact_runtime::reading::{
         CallPoint, CompactionReading, EntrySubject, SessionCurve, ViewEntry,
     };
+}
+
+/// Money: what requests cost, what compactions saved of it or lost, and what caches missed.
+pub mod spending {
+    pub use crate::spent::{
+        CacheLoss, ColdResume, CompactionCost, ProjectWeek, SpendingQuery, SpendingReport,
+        SpendingSum,
+    };
+    pub use compact_core::usage::Usage;
 }
 
 /// Stores: where originals, receipts and their words are kept.

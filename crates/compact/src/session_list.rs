@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use compact_core::token::Tokens;
 use compact_core::window::Window;
+use compact_runtime::manager::is_measure;
 use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
 use jiff::Timestamp;
 
@@ -96,7 +97,9 @@ impl Compact {
         let wanted = query.contains.to_lowercase();
         let mut sessions = store.catalog.sessions().await?;
         sessions.retain(|SessionInfo { session_id, .. }| {
-            session_id.starts_with(query.prefix) && session_id.to_lowercase().contains(&wanted)
+            !is_measure(session_id)
+                && session_id.starts_with(query.prefix)
+                && session_id.to_lowercase().contains(&wanted)
         });
         // What was written last stands first; of those without a time, what was made last.
         sessions.reverse();

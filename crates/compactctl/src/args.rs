@@ -257,6 +257,9 @@ pub(crate) enum Command {
     /// cache is cold
     #[command(after_help = "Example: compactctl statusline < what-claude-code-says.json")]
     Statusline(StatuslineArgs),
+    /// Show the sessions that something happened in last, drawn again every few seconds until Ctrl-C
+    #[command(after_help = "Example: compactctl top --once")]
+    Top(TopArgs),
     /// Check this installation: engine, settings, store, permissions and hooks
     #[command(after_help = "Example: compactctl doctor")]
     Doctor,
@@ -318,6 +321,29 @@ pub(crate) struct DashboardArgs {
     /// Only show: no compacting, undoing or pinning
     #[arg(long)]
     pub read_only: bool,
+}
+
+/// How the newest sessions are shown.
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// Print the list once; so it is where the output is no terminal
+    #[arg(long)]
+    pub once: bool,
+    /// Seconds between two drawings
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_pause)]
+    pub seconds: f64,
+    /// The most sessions; as many as the terminal has room for by default
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub lines: Option<usize>,
+}
+
+/// Reads a pause that a person can follow and a processor bear.
+fn parse_pause(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    match (0.1..=3_600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("choose between 0.1 and 3600 seconds".to_owned()),
+    }
 }
 
 /// How an agent is started behind a gateway.

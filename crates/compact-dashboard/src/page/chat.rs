@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Form, Path, Query, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Redirect;
 use compact::message::Role;
 use compact::reset::{DEAD, InputState};
 use maud::{Markup, html};
@@ -42,32 +41,24 @@ pub(crate) struct ChatForm {
 /// Shows the conversation.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<ChatQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
+) -> Result<Markup, PageError> {
     let session = session_name(&viewer, &query.session);
-    match find_rooms(&dashboard, &viewer, &session).and_then(|rooms| Ok(rooms.room(&session)?)) {
-        Ok(room) => render(&dashboard, &session, &room.state()).into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
+    let room = find_rooms(&dashboard, &viewer, &session)?.room(&session)?;
+    Ok(render(&dashboard, &session, &room.state()))
 }
 
 /// Does what a form asks for, beside the answer: the page shows how it goes on.
 pub(crate) async fn act(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Path(action): Path<String>,
     Form(form): Form<ChatForm>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match begin(&dashboard, &viewer, &action, form).await {
-        Ok(session) => {
-            let address = format!("/chat?session={}", encode(&session));
-            Redirect::to(&dashboard.link(&address)).into_response()
-        }
-        Err(error) => error.into_page(&dashboard),
-    }
+) -> Result<Redirect, PageError> {
+    let session = begin(&dashboard, &viewer, &action, form).await?;
+    let address = format!("/chat?session={}", encode(&session));
+    Ok(Redirect::to(&dashboard.link(&address)))
 }
 
 async fn begin(

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use compact::overview::{CompactionReading, EntrySubject, ViewEntry};
 use compact::receipt::Receipt;
 use compact::store::CompactionRecord;
@@ -53,22 +51,11 @@ pub(crate) enum ShownFates {
 /// Shows a compaction.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<CompactionQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match render(&dashboard, &viewer, &query).await {
-        Ok(page) => page.into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
-async fn render(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    query: &CompactionQuery,
 ) -> Result<Markup, PageError> {
-    let record = find_compaction(dashboard, viewer, &query.name, &query.receipt).await?;
+    let dashboard = &*dashboard;
+    let record = find_compaction(dashboard, &viewer, &query.name, &query.receipt).await?;
     let records = dashboard.compact.session_records(&query.name).await?;
     let is_this = |other: &CompactionRecord| other.receipt_id == record.receipt_id;
     let number = records.iter().position(is_this).unwrap_or(0) + 1;
@@ -80,7 +67,7 @@ async fn render(
     let body = html! {
         (render_outcome(dashboard, &record, &comparison))
         (render_summary(&reading, &comparison))
-        (render_rows(dashboard, &record, &reading, &comparison, query))
+        (render_rows(dashboard, &record, &reading, &comparison, &query))
     };
     let title = format!("Compaction {number}");
     let session = dashboard.link(&format!("/session?name={}", encode(&query.name)));

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use compact::recall::SecretDisplay;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -42,14 +40,11 @@ struct WholeEntry {
 /// Shows an entry.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<EntryQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match find_entry(&dashboard, &viewer, &query).await {
-        Ok(entry) => render(&dashboard, &entry, query.page).into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
+) -> Result<Markup, PageError> {
+    let entry = find_entry(&dashboard, &viewer, &query).await?;
+    Ok(render(&dashboard, &entry, query.page))
 }
 
 async fn find_entry(

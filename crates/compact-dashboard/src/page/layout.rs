@@ -79,6 +79,7 @@ impl<'a> Layout<'a> {
         html! {
             nav.main aria-label="Pages" {
                 a href=(link("/")) { "Sessions" }
+                a href=(link("/money")) { "Money" }
                 @if self.dashboard.chats.is_some() { a href=(link("/chat")) { "Chat" } }
             }
         }

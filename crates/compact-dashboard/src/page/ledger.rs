@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use compact::message::Ledger;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -27,17 +25,10 @@ pub(crate) struct LedgerQuery {
 /// Shows the ledger.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<LedgerQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match render(&dashboard, &viewer, &query.name).await {
-        Ok(page) => page.into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
-async fn render(dashboard: &Dashboard, viewer: &Viewer, name: &str) -> Result<Markup, PageError> {
+) -> Result<Markup, PageError> {
+    let (dashboard, name) = (&*dashboard, query.name.as_str());
     if !viewer.may_see(name) {
         return Err(PageError::not_found(name));
     }

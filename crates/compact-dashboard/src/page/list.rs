@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use compact::overview::{ListedSession, SessionList, SessionListQuery, SessionOrigin};
 use compact::recall::{RecallQuery, SearchHit};
 use jiff::Timestamp;
@@ -39,21 +37,10 @@ pub(crate) struct ListQuery {
 /// Shows the list.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<ListQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match render(&dashboard, &viewer, &query).await {
-        Ok(page) => page.into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
-async fn render(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    query: &ListQuery,
 ) -> Result<Markup, PageError> {
+    let dashboard = &*dashboard;
     let wanted = SessionListQuery {
         prefix: &viewer.scope,
         contains: if query.session.is_empty() {
@@ -67,13 +54,13 @@ async fn render(
     let list = dashboard.compact.list_sessions(&wanted).await?;
     let hits = match query.q.trim() {
         "" => Vec::new(),
-        words => find_entries(dashboard, viewer, words, &query.session).await?,
+        words => find_entries(dashboard, &viewer, words, &query.session).await?,
     };
     let now = dashboard.compact.clock().now();
     let body = html! {
         (search_form(dashboard, &query.q))
         @if !query.q.trim().is_empty() { (render_hits(dashboard, &hits)) }
-        (render_sessions(dashboard, &list, query, now))
+        (render_sessions(dashboard, &list, &query, now))
     };
     let title = if query.q.is_empty() {
         "Sessions"

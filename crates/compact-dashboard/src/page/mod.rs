@@ -7,6 +7,7 @@ pub(crate) mod entry;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod list;
+pub(crate) mod money;
 pub(crate) mod original;
 pub(crate) mod session;
 pub(crate) mod start;
@@ -20,7 +21,8 @@ use crate::Dashboard;
 use crate::page::layout::Layout;
 use crate::text::visible;
 
-/// A page that could not be made.
+/// A page that could not be made. It travels with the answer to `guard`, which shows it as a page.
+#[derive(Clone)]
 pub(crate) struct PageError {
     status: StatusCode,
     reason: String,
@@ -55,6 +57,14 @@ impl PageError {
         };
         let page = Layout::new(dashboard, "That did not work").page(&body);
         (self.status, page).into_response()
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let mut answer = self.status.into_response();
+        answer.extensions_mut().insert(self);
+        answer
     }
 }
 

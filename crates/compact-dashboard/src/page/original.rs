@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use serde::Deserialize;
 
@@ -22,21 +21,9 @@ pub(crate) struct OriginalQuery {
 /// Answers with the bytes.
 pub(crate) async fn download(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<OriginalQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match read(&dashboard, &viewer, &query).await {
-        Ok(answer) => answer,
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
-async fn read(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    query: &OriginalQuery,
-) -> Result<Response, PageError> {
+) -> Result<impl IntoResponse, PageError> {
     if !viewer.may_see(&query.name) {
         return Err(PageError::not_found(&query.name));
     }
@@ -65,5 +52,5 @@ async fn read(
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, file),
     ];
-    Ok((headers, original.bytes).into_response())
+    Ok((headers, original.bytes))
 }

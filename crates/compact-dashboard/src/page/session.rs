@@ -1,14 +1,15 @@
 //! A session: how full its window is, what each call was sent, what filled the window, and every compaction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use compact::message::EntryHash;
 use compact::overview::{CompactionReading, SessionCurve, SessionSource};
+use compact::policy::CompactionCause;
+use compact::policy::economy::CacheWarmth;
 use compact::receipt::Retention;
+use compact::spending::{CompactionCost, SpendingQuery};
 use compact::store::{CompactionRecord, StoredReceipt};
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -19,7 +20,8 @@ use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
 use crate::page::PageError;
 use crate::page::chart::{CurveMark, session_curve, share_bar};
 use crate::page::layout::{Layout, action_button};
-use crate::text::{count, encode, foreign, group_digits, minute, percent, time_ago};
+use crate::page::money::render_balance;
+use crate::text::{count, dollars, encode, foreign, group_digits, minute, percent, time_ago};
 use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
@@ -37,21 +39,10 @@ pub(crate) struct SessionQuery {
 /// Shows a session.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<SessionQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match render(&dashboard, &viewer, &query).await {
-        Ok(page) => page.into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
-}
-
-async fn render(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    query: &SessionQuery,
 ) -> Result<Markup, PageError> {
+    let dashboard = &*dashboard;
     let name = query.name.as_str();
     if !viewer.may_see(name) {
         return Err(PageError::not_found(name));
@@ -60,30 +51,47 @@ async fn render(
     let source = dashboard.compact.session_source(name).await?;
     let Some(latest) = records.last() else {
         let source = source.ok_or_else(|| PageError::not_found(name))?;
-        return Ok(render_empty(dashboard, query, &source));
+        return Ok(render_empty(dashboard, &query, &source));
     };
     let protected = dashboard.compact.protected_entries(name).await?;
     // An archive that cannot be read costs the curve and the parts, not the page.
-    let curve = dashboard
-        .curves
-        .curve_of(&dashboard.compact, &records)
+    let digest = dashboard
+        .digests
+        .digest_of(&dashboard.compact, &records)
         .await;
+    let curve = digest.as_ref().map(|digest| &digest.curve);
+    let rules = digest
+        .as_ref()
+        .map_or(&[][..], |digest| digest.rules.as_slice());
     let reading = dashboard.compact.read_compaction(&latest.receipt_id).await;
     let now = dashboard.compact.clock().now();
+    let costs = find_costs(dashboard, name).await;
     let body = html! {
         @if let Some(source) = &source { (render_source(dashboard, source)) }
-        (render_state(dashboard, latest, curve.as_deref().ok(), records.len(), now))
-        @match &curve {
+        (render_state(dashboard, latest, curve.ok(), records.len(), now))
+        @match curve {
             Ok(curve) => (render_curve(dashboard, curve, &records)),
             Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
         }
-        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading, &protected)) }
-        (render_compactions(dashboard, &records, now))
+        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading, rules, &protected)) }
+        (render_compactions(dashboard, &records, &costs, now))
     };
     let notice = dashboard.notices.find(query.done);
     let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
     let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
     Ok(layout.page(&body))
+}
+
+/// Reads from the journal what the compactions of a session cost and saved.
+async fn find_costs(dashboard: &Dashboard, name: &str) -> HashMap<String, CompactionCost> {
+    let (compact, name) = (dashboard.compact.clone(), name.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        compact.spending(&SpendingQuery {
+            session: Some(&name),
+            ..SpendingQuery::default()
+        })
+    });
+    read.await.unwrap_or_default().compactions
 }
 
 /// Shows the gauge and what there is to do.
@@ -286,6 +294,7 @@ fn render_window(
     dashboard: &Dashboard,
     latest: &CompactionRecord,
     reading: &CompactionReading,
+    rules: &[WindowPart],
     protected: &BTreeSet<EntryHash>,
 ) -> Markup {
     let parts = Composition::of_input(reading);
@@ -300,6 +309,7 @@ fn render_window(
                 (render_parts("By who spoke", &parts.roles, parts.total))
                 (render_parts("By tool", &parts.tools, parts.total))
                 (render_parts("By file", &parts.files, parts.total))
+                (render_parts("By rule", rules, parts.total))
             }
             h3 { "The largest entries" }
             ol.large { @for entry in &parts.largest { (render_large(dashboard, latest, reading, entry, protected)) } }
@@ -368,6 +378,7 @@ fn render_large(
 fn render_compactions(
     dashboard: &Dashboard,
     records: &[CompactionRecord],
+    costs: &HashMap<String, CompactionCost>,
     now: Timestamp,
 ) -> Markup {
     let rows = records.iter().enumerate().rev().take(ROWS);
@@ -379,15 +390,19 @@ fn render_compactions(
                     thead { tr {
                         th scope="col" { "#" }
                         th scope="col" { "When" }
+                        th scope="col" { "Why" }
                         th.number scope="col" { "Tokens" }
                         th.number scope="col" { "Kept of what mattered" }
                         th.number scope="col" { "Left to the summary" }
                         th.number scope="col" { "Cut" }
                         th.number scope="col" { "Put back" }
                         th.number scope="col" { "Took" }
+                        th scope="col" { "Cache" }
+                        th.number scope="col" { "Cost" }
+                        th.number scope="col" { "Saved" }
                         th scope="col" { span.unseen { "Actions" } }
                     } }
-                    tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, now)) } }
+                    tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, costs.get(&record.receipt_id), now)) } }
                 }
             }
             @if records.len() > ROWS { p.quiet { "The newest " (ROWS) " of " (records.len()) "." } }
@@ -399,6 +414,7 @@ fn render_compaction_row(
     dashboard: &Dashboard,
     number: usize,
     record: &CompactionRecord,
+    cost: Option<&CompactionCost>,
     now: Timestamp,
 ) -> Markup {
     let receipt = &record.receipt;
@@ -416,20 +432,57 @@ fn render_compaction_row(
             th scope="row" { a href=(compaction_address(dashboard, record)) { (number + 1) } }
             td data-label="When" { (time_ago(Some(&record.created_at), now)) }
             @if let Some(origin) = receipt.origin() {
-                td colspan="6" { "a copy that a " (origin) " left; nothing was compacted" }
+                td colspan="10" { "a copy that a " (origin) " left; nothing was compacted" }
             } @else {
+                td data-label="Why" { (cost.and_then(|cost| cost.cause).map_or("–", name_cause)) }
                 td.number data-label="Tokens" { (token_change(receipt)) }
                 td.number data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
                 td.number data-label="Left to the summary" { (group_digits(number_field(receipt, "pruned_count"))) }
                 td.number data-label="Cut" { (group_digits(cut.unwrap_or(0))) }
                 td.number data-label="Put back" { (group_digits(retention.as_ref().map_or(0, |r| r.repaired))) }
                 td.number data-label="Took" { (receipt.elapsed_ms().map_or_else(|| "–".to_owned(), |ms| format!("{} ms", group_digits(ms)))) }
+                (render_cost_cells(cost))
             }
             td.row-actions data-label="Do" {
                 (action_button(dashboard, "/do/verify", "Verify", &fields))
                 @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo", &fields)) }
             }
         }
+    }
+}
+
+/// Shows what the cache was like, what the view cost, and what came of it.
+fn render_cost_cells(cost: Option<&CompactionCost>) -> Markup {
+    let warmth = cost
+        .and_then(|cost| cost.warmth)
+        .map(|warmth| match warmth {
+            CacheWarmth::Warm => "warm",
+            CacheWarmth::Cold => "cold",
+            CacheWarmth::Unused => "not used",
+        });
+    html! {
+        td data-label="Cache" { (warmth.unwrap_or("–")) }
+        td.number data-label="Cost" { @match cost.and_then(|cost| cost.cost_usd) { Some(usd) => (dollars(usd)), None => "–" } }
+        td.number data-label="Saved" {
+            @match cost.and_then(|cost| Some((cost, cost.saved_usd?))) {
+                Some((cost, usd)) => { (render_balance(usd)) " " span.quiet { "in " (count(cost.requests, "request", "requests")) } },
+                None => "–",
+            }
+        }
+    }
+}
+
+/// Returns why a compaction was made, in words.
+fn name_cause(cause: CompactionCause) -> &'static str {
+    match cause {
+        CompactionCause::Threshold => "trigger reached",
+        CompactionCause::TokensLeft => "few tokens left",
+        CompactionCause::SoftThreshold => "ahead of the trigger",
+        CompactionCause::Exceeded => "over the window",
+        CompactionCause::Asked => "asked for",
+        CompactionCause::Idle => "idle",
+        CompactionCause::Overflow => "refused as too long",
+        CompactionCause::Economy => "it pays",
     }
 }
 

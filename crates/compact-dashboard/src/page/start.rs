@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use compact::overview::CarriedMemory;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
@@ -27,36 +26,28 @@ pub(crate) struct StartQuery {
 /// Shows what would be carried over.
 pub(crate) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<StartQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match find_memory(&dashboard, &viewer, &query.name).await {
-        Ok(memory) => render(&dashboard, &query.name, &memory).into_response(),
-        Err(error) => error.into_page(&dashboard),
-    }
+) -> Result<Markup, PageError> {
+    let memory = find_memory(&dashboard, &viewer, &query.name).await?;
+    Ok(render(&dashboard, &query.name, &memory))
 }
 
 /// Answers with the first message as a file.
 pub(crate) async fn download(
     State(dashboard): State<Arc<Dashboard>>,
-    viewer: Option<Extension<Viewer>>,
+    viewer: Viewer,
     Query(query): Query<StartQuery>,
-) -> Response {
-    let viewer = viewer.map(|Extension(viewer)| viewer).unwrap_or_default();
-    match find_memory(&dashboard, &viewer, &query.name).await {
-        Ok(memory) => {
-            let headers = [
-                (CONTENT_TYPE, "text/markdown; charset=utf-8"),
-                (
-                    CONTENT_DISPOSITION,
-                    "attachment; filename=\"first-message.md\"",
-                ),
-            ];
-            (headers, first_message(&memory)).into_response()
-        }
-        Err(error) => error.into_page(&dashboard),
-    }
+) -> Result<impl IntoResponse, PageError> {
+    let memory = find_memory(&dashboard, &viewer, &query.name).await?;
+    let headers = [
+        (CONTENT_TYPE, "text/markdown; charset=utf-8"),
+        (
+            CONTENT_DISPOSITION,
+            "attachment; filename=\"first-message.md\"",
+        ),
+    ];
+    Ok((headers, first_message(&memory)))
 }
 
 async fn find_memory(

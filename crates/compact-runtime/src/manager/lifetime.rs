@@ -114,8 +114,8 @@ fn measure_name(conversation: &Conversation) -> String {
     format!("{MEASURES}{}", hash.get(..16).unwrap_or(&hash))
 }
 
-/// Finds the folder that an agent says it works in.
-fn find_folder(conversation: &Conversation) -> Option<&str> {
+/// Finds the folder that an agent says it works in: its project.
+pub fn find_folder(conversation: &Conversation) -> Option<&str> {
     let opening = conversation.entries.iter().take(OPENING_ENTRIES);
     let texts = opening
         .filter(|entry| entry.role != Role::Assistant)

@@ -47,7 +47,7 @@ use kept_ledger::KeptLedgers;
 
 pub use commit::{ArchiveMode, CommittedCompaction};
 pub use job::{CompactionJob, MeasuredRequest};
-pub use lifetime::is_measure;
+pub use lifetime::{find_folder, is_measure};
 pub use lineage::{namesake_opening, new_session_name};
 pub use model_summary::ModelAdvice;
 pub use outcome::{read_record, write_record};

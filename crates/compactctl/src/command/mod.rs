@@ -31,6 +31,7 @@ mod run;
 #[cfg(feature = "gateway")]
 mod serve;
 mod statusline;
+mod top;
 mod validate;
 mod verify;
 
@@ -116,6 +117,7 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Config { command } => config::run(command, global),
         Command::Hook(args) => hook::run(args, global),
         Command::Statusline(args) => Ok(statusline::run(args)),
+        Command::Top(args) => under(&|app| top::run(args, app, global)),
         Command::Doctor => doctor::run(global),
         Command::Completions(args) => Ok(completions::run(args)),
         Command::Man => man::run(),

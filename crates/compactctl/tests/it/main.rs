@@ -45,6 +45,7 @@ mod settings;
 mod statusline;
 mod storage;
 mod telemetry;
+mod top;
 #[cfg(unix)]
 mod trust;
 #[cfg(unix)]
