@@ -91,7 +91,9 @@ class CompactConfig:
         text, notes = _native.load_config(file, variables, path is None)
         for note in notes:
             warnings.warn(note, stacklevel=2)
-        return cls(**{**_constructor_arguments(json.loads(text)), **overrides})
+        settings = json.loads(text)
+        _check_custom(settings, overrides)
+        return cls(**{**_constructor_arguments(settings), **overrides})
 
     def _check_window(self) -> None:
         window, buffer = self.max_context_tokens, self.policy.hard_cap_buffer
@@ -116,6 +118,16 @@ class CompactConfig:
         if isinstance(self.token_estimator, NativeEstimator):
             settings["estimator"] = self.token_estimator.name
         return settings
+
+
+def _check_custom(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Raises an error where the file leaves something to the program, which does not pass it."""
+    for section, key, argument in (("storage", "adapter", "storage"), ("telemetry", "exporter", "exporter")):
+        if settings[section][key] == "custom" and overrides.get(argument) is None:
+            raise ConfigError(
+                f"{section}.{key} is custom: pass your own to CompactConfig.load(path, {argument}=...), "
+                "or name another one in the file"
+            )
 
 
 _Methods = tuple[tuple[str, ...], ...]

@@ -155,7 +155,7 @@ class CompactSession:
     async def run_compaction(self, args: OpenAIResponsesCompactionArgs | None = None) -> None:
         """Compacts the record if it outgrew the window, or with ``force`` whatever the pressure.
 
-        On an error the record stays unchanged, and the error is logged.
+        A view that was sent within the run replaces it too. On an error the record stays unchanged, and the error is logged.
         """
         note = "run_compaction" if (args or {}).get("force") else None
         # Two views at a time would make a branch of the session that nobody continues.
@@ -169,7 +169,8 @@ class CompactSession:
                 logger.warning("session %s is left unchanged: %s", self.session_id, error)
                 return
             self._warn_of_long_run(prepared)
-            if prepared.receipt is not None:
+            # The view may be one that `input_filter` made within the run.
+            if prepared.messages != items:
                 await self._run_exclusive(lambda: self._replace_items(items, prepared.messages))
 
     def _warn_of_long_run(self, prepared: Prepared) -> None:

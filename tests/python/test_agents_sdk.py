@@ -218,6 +218,39 @@ async def test_a_session_may_be_compacted_in_place():
     assert compact.validate(items, "openai-responses") == []
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_sessions_filter_keeps_a_long_run_inside_the_window(streamed):
+    manager = CompactManager(config(WINDOW))
+    session = CompactSession("long", manager, SQLiteSession("long"))
+    how = RunConfig(call_model_input_filter=session.input_filter)
+    sent = []
+    for turn in range(3):
+        model = StrictModel(steps(30, seed=turn))
+        if streamed:
+            result = Runner.run_streamed(pair(model), f"Read batch {turn}.", session=session, max_turns=99, run_config=how)
+            async for _ in result.stream_events():
+                pass
+        else:
+            result = await Runner.run(pair(model), f"Read batch {turn}.", session=session, max_turns=99, run_config=how)
+        assert result.final_output == "All is read."
+        sent += model.sent
+    # Within a run only compactions change the prefix; between two, the record becomes the view.
+    receipts = manager.receipts("long")
+    assert 3 <= prefixes_are_stable(sent) <= len(receipts) + 2
+    assert [r["summary_version"] for r in receipts] == list(range(1, len(receipts) + 1))
+    kept = await session.get_items()
+    assert sum("COMPACT-SUMMARY v" in json.dumps(item) for item in kept) <= 1
+    assert compact.validate(kept, "openai-responses") == []
+    whole = json.dumps(manager.restore("long"))
+    assert all(f"src/part_{n}_0.py" in whole and f"c{turn}_{n}_0" in whole for turn in range(2) for n in range(30))
+
+
+async def test_without_its_filter_a_long_run_of_a_session_fails():
+    session = CompactSession("long", CompactManager(config(WINDOW)))
+    with pytest.raises(ContextLimit):
+        await Runner.run(pair(StrictModel(steps(30))), "Read all parts.", session=session, max_turns=99)
+
+
 async def test_a_session_of_its_own_keeps_its_contract(monkeypatch):
     manager = CompactManager(config(WINDOW))
     session = CompactSession("mem", manager)

@@ -251,7 +251,15 @@ def test_every_store_and_exporter_of_a_file_is_there(tmp_path):
     assert repr(SqlStorage("postgres://ann:secret@db/team")) == "SqlStorage('postgres://ann:***@db/team')"
     otlp = loaded("telemetry:\n  exporter: otlp\n  otlp: {endpoint: 'http://127.0.0.1:1', protocol: grpc}\n").exporter
     assert (otlp.endpoint, otlp.protocol) == ("http://127.0.0.1:1", "grpc")
-    assert loaded("storage: {adapter: custom}\ntelemetry: {exporter: custom}\n").storage is None
+
+
+@pytest.mark.parametrize(("section", "argument"), [("storage: {adapter: custom}", "storage"), ("telemetry: {exporter: custom}", "exporter")])
+def test_what_a_file_leaves_to_the_program_must_be_passed(tmp_path, section, argument):
+    mine = {"storage": MemoryStorage(), "exporter": ConsoleExporter()}[argument]
+    path = _file(tmp_path, f"{section}\n")
+    with pytest.raises(ConfigError, match=rf"is custom: pass your own to CompactConfig.load\(path, {argument}=...\)"):
+        CompactConfig.load(path, env={})
+    assert getattr(CompactConfig.load(path, env={}, **{argument: mine}), argument) is mine
 
 
 def test_a_profile_gives_the_policy_its_values(tmp_path):

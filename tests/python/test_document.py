@@ -108,6 +108,31 @@ def test_the_size_of_a_view_and_of_its_summary_can_be_set():
     assert plain["summary_tokens"] > receipt["summary_tokens"]
 
 
+def last_turns(messages, view, turns=6, pairs=4):
+    """How many messages of the last turns, and results of the last calls, stand in the view word for word."""
+    said = [m for m in messages if m["role"] in ("user", "assistant") and not m.get("tool_calls")]
+    results = [m for m in messages if m["role"] == "tool"]
+    return tuple(sum(m in view for m in part) for part in (said[-2 * turns :], results[-pairs:]))
+
+
+def test_the_last_turns_stay_whole_where_the_target_is_the_window_less_the_buffer():
+    messages = chat(60)
+    by_default = CompactManager(config(window=6_000)).preflight("s", messages)
+    policy = CompactPolicy(target_tokens=6_000 - 1_024, summary_tokens=1_000)
+    view = CompactManager(config(window=6_000, policy=policy)).preflight("s", messages)
+    assert last_turns(messages, view) == (12, 4)
+    assert last_turns(messages, by_default) < (12, 4), "a smaller view and a larger summary, so that it does not fill again at once"
+
+
+def test_without_a_store_no_way_back_is_promised():
+    def summary(**more):
+        (found,) = [m["content"] for m in CompactManager(config(**more)).preflight("s", chat(60)) if "COMPACT-SUMMARY" in str(m["content"])]
+        return found
+
+    assert "(nothing is archived)" in summary(storage=None) and "recall" not in summary(storage=None).split("\n")[1]
+    assert "`recall " in summary()
+
+
 def test_the_prompt_can_be_ones_own():
     class Reader:
         def summarize(self, messages, style, keep_keys):

@@ -10,8 +10,9 @@ import threading
 from typing import Any
 
 import pytest
-from agents import SQLiteSession
+from agents import Agent, SQLiteSession
 from agents.memory import SessionSettings
+from agents.run_config import CallModelData, ModelInputData
 
 from compact import CompactManager
 from compact.hooks import CompactSession
@@ -249,3 +250,19 @@ async def test_a_session_that_shows_its_last_items_is_compacted_whole(tmp_path):
     await session.run_compaction({"force": True})
     assert marks(manager.restore("s")) == [(0, n) for n in range(60)]
     assert "COMPACT-SUMMARY v1" in json.dumps(await session.get_items(1_000))
+
+
+async def test_the_filter_and_the_record_are_one_session():
+    manager = CompactManager(config(WINDOW))
+    session = CompactSession("s", manager)
+    items = [item(0, n) for n in range(120)]
+    call = CallModelData(model_data=ModelInputData(input=list(items), instructions="Mend."), agent=Agent(name="a"), context=None)
+    filtered = await session.input_filter(call)
+    assert len(filtered.input) < len(items) and filtered.instructions == "Mend."
+    assert [r["session_id"] for r in manager.receipts("s")] == ["s"]
+    await session.add_items([*items, item(0, 120)])
+    await session.run_compaction()
+    # The record becomes the view that was sent, and what came since stays behind it.
+    kept = await session.get_items()
+    assert kept[: len(filtered.input)] == filtered.input and kept[-1] == item(0, 120)
+    assert len(manager.receipts("s")) == 1

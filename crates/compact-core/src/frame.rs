@@ -32,6 +32,8 @@ pub enum WayBack {
     Explained,
     /// Their names, where every word counts.
     Named,
+    /// That there is none: nothing was archived.
+    Missing,
 }
 
 impl Frame {
@@ -44,12 +46,9 @@ impl Frame {
         }
     }
 
-    /// Makes it name the way back in few words.
-    pub fn with_short_way_back(self) -> Frame {
-        Frame {
-            way_back: WayBack::Named,
-            ..self
-        }
+    /// Makes it say so much of the way back.
+    pub fn with_way_back(self, way_back: WayBack) -> Frame {
+        Frame { way_back, ..self }
     }
 }
 
@@ -60,6 +59,7 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
         let way_back = match frame.way_back {
             WayBack::Explained => explain_way_back(receipt),
             WayBack::Named => SHORT_WAY_BACK.to_owned(),
+            WayBack::Missing => NO_WAY_BACK.to_owned(),
         };
         text.push_str(&format!("{RECEIPT}{receipt} ({way_back})\n"));
     }
@@ -73,6 +73,8 @@ pub fn wrap(frame: &Frame, body: &str) -> String {
 const SHORT: usize = 12;
 
 const SHORT_WAY_BACK: &str = "recall, expand";
+
+const NO_WAY_BACK: &str = "nothing is archived";
 
 /// How to look up what is not there. An agent has tools of these names, or a shell, or neither.
 fn explain_way_back(receipt: &str) -> String {
@@ -126,17 +128,25 @@ pub fn parse(text: &str) -> Option<Frame> {
     let (version, rest) = opened(text)?.split_once('>')?;
     let receipt = rest.trim_start().strip_prefix(RECEIPT);
     let receipt = receipt.map(|rest| rest.lines().next().unwrap_or(""));
-    let is_short = receipt.is_some_and(|line| line.contains(SHORT_WAY_BACK));
+    let way_back = receipt.map_or(WayBack::Explained, read_way_back);
     Some(Frame {
         version: version.parse().ok()?,
         receipt: receipt
             .and_then(|line| line.split_whitespace().next())
             .map(str::to_owned),
-        way_back: match is_short {
-            true => WayBack::Named,
-            false => WayBack::Explained,
-        },
+        way_back,
     })
+}
+
+/// Reads what the line of a receipt says of the way back.
+fn read_way_back(line: &str) -> WayBack {
+    if line.contains(SHORT_WAY_BACK) {
+        WayBack::Named
+    } else if line.contains(NO_WAY_BACK) {
+        WayBack::Missing
+    } else {
+        WayBack::Explained
+    }
 }
 
 /// The text between the frame's lines.
@@ -178,15 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn a_short_frame_reads_back_too() {
-        let frame = Frame::new(1, "c0ffee").with_short_way_back();
-        let text = wrap(&frame, "body");
-        assert!(
-            text.contains("receipt: c0ffee (recall, expand)\n"),
-            "{text}"
-        );
-        assert_eq!(parse(&text), Some(frame));
-        assert_eq!(body(&text), Some("body"));
+    fn a_frame_with_another_way_back_reads_back_too() {
+        for (way_back, said) in [
+            (WayBack::Named, "recall, expand"),
+            (WayBack::Missing, "nothing is archived"),
+        ] {
+            let frame = Frame::new(1, "c0ffee").with_way_back(way_back);
+            let text = wrap(&frame, "body");
+            let line = format!("receipt: c0ffee ({said})\n");
+            assert!(text.contains(&line), "{text}");
+            assert_eq!(parse(&text), Some(frame));
+            assert_eq!(body(&text), Some("body"));
+        }
     }
 
     #[test]

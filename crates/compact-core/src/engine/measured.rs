@@ -21,7 +21,7 @@ use crate::token::{EstimatorExt, Tokens, Units};
 
 use super::cost::costs_after_conform;
 use super::receipt_id::receipt_identity;
-use super::{CompactionInput, entry_ordinals};
+use super::{CompactionInput, Originals, entry_ordinals};
 
 /// A view of fewer tokens has no room for an explanation of the way back.
 const SMALL_VIEW: Tokens = Tokens(600);
@@ -66,11 +66,11 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
         let pins =
             PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
         let version = input.prior.map_or(0, |p| p.summary_version) + 1;
-        let frame = Frame::new(version, receipt_identity(input).receipt_id());
-        let frame = match way_back {
-            WayBack::Explained => frame,
-            WayBack::Named => frame.with_short_way_back(),
+        let way_back = match input.originals {
+            Originals::Gone => WayBack::Missing,
+            Originals::Archived | Originals::Redacted(_) => way_back,
         };
+        let frame = Frame::new(version, receipt_identity(input).receipt_id()).with_way_back(way_back);
         let empty = assemble::summary_text(&frame, "", input.summary_placement());
         Ok(MeasuredHistory {
             pins,
