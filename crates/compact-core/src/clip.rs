@@ -6,6 +6,9 @@
 
 mod request;
 
+use std::cell::Cell;
+
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::message::{Block, Entry, EntryKind, Role};
@@ -208,9 +211,14 @@ fn arguments_within(
         return clip_text(arguments, level, estimator, pointer);
     };
     let fitting = |each: usize| {
-        let mut cut = value.clone();
-        shorten(&mut cut, each, &mut (each >= SCRAP).then_some(pointer));
-        let cut = cut.to_string();
+        let pointer = &Cell::new((each >= SCRAP).then_some(pointer));
+        let value = &value;
+        let cut = serde_json::to_string(&Shortened {
+            value,
+            each,
+            pointer,
+        })
+        .ok()?;
         (estimator.count_units(&cut) <= level).then_some(cut)
     };
     // Ten thousand short strings never fit, however short: that is seen at once.
@@ -239,22 +247,29 @@ fn longest_string(value: &Value) -> usize {
     }
 }
 
-/// Cuts every string to `each` characters; the first one cut says where the whole is, if it may.
-fn shorten(value: &mut Value, each: usize, pointer: &mut Option<ClipPointer<'_>>) {
-    match value {
-        Value::String(whole) => {
-            let total = whole.chars().count();
-            if total > each {
-                *whole = shortened(whole, total, each, pointer);
+/// A value as JSON with every string cut to `each` characters; the first one cut says where the whole is, if it may.
+struct Shortened<'v> {
+    value: &'v Value,
+    each: usize,
+    pointer: &'v Cell<Option<ClipPointer<'v>>>,
+}
+
+impl Serialize for Shortened<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let within = |value| Shortened { value, ..*self };
+        match self.value {
+            Value::String(whole) => match whole.chars().count() {
+                total if total > self.each => {
+                    serializer.serialize_str(&shortened(whole, total, self.each, self.pointer))
+                }
+                _ => serializer.serialize_str(whole),
+            },
+            Value::Array(items) => serializer.collect_seq(items.iter().map(within)),
+            Value::Object(fields) => {
+                serializer.collect_map(fields.iter().map(|(name, field)| (name, within(field))))
             }
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.value.serialize(serializer),
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| shorten(item, each, pointer)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| shorten(field, each, pointer)),
-        _ => {}
     }
 }
 
@@ -263,7 +278,7 @@ fn shortened(
     whole: &str,
     total: usize,
     each: usize,
-    pointer: &mut Option<ClipPointer<'_>>,
+    pointer: &Cell<Option<ClipPointer<'_>>>,
 ) -> String {
     if whole.contains('/') && !whole.contains(char::is_whitespace) {
         return std::iter::once('…')

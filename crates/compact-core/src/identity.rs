@@ -49,7 +49,7 @@ impl EntryHash {
                 Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
             }
         }
-        EntryHash(truncate(&hasher))
+        EntryHash(truncate(hasher.finalize()))
     }
 
     /// Hashes every entry of a list.
@@ -64,10 +64,21 @@ fn field(hasher: &mut blake3::Hasher, tag: u8, text: &str) {
     hasher.update(text.as_bytes());
 }
 
-fn truncate(hasher: &blake3::Hasher) -> [u8; 16] {
+/// The first half of a hash.
+fn truncate(hash: blake3::Hash) -> [u8; 16] {
     let mut out = [0; 16];
-    hasher.finalize_xof().fill(&mut out);
+    for (byte, full) in out.iter_mut().zip(hash.as_bytes()) {
+        *byte = *full;
+    }
     out
+}
+
+/// Writes bytes as hexadecimal digits.
+fn write_hex(bytes: &[u8; 16]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
+        .collect()
 }
 
 /// Names a prefix: each link covers every entry before it.
@@ -80,10 +91,12 @@ impl Chain {
 
     /// The prefix with one more entry.
     pub(crate) fn with_entry(self, next: EntryHash) -> Chain {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0);
-        hasher.update(&next.0);
-        Chain(truncate(&hasher))
+        let mut both = [0; 32];
+        let bytes = self.0.iter().chain(&next.0);
+        both.iter_mut()
+            .zip(bytes)
+            .for_each(|(byte, one)| *byte = *one);
+        Chain(truncate(blake3::hash(&both)))
     }
 
     /// The chain over a list of hashes.
@@ -123,7 +136,7 @@ macro_rules! hex_text {
     ($($type:ident)*) => {$(
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                f.write_str(&write_hex(&self.0))
             }
         }
         impl fmt::Debug for $type {
@@ -133,7 +146,7 @@ macro_rules! hex_text {
         }
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_str(self)
+                s.serialize_str(&write_hex(&self.0))
             }
         }
         impl<'de> serde::Deserialize<'de> for $type {

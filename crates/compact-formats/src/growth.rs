@@ -146,6 +146,7 @@ fn is_certain(before: &[Entry], reading: &TranscriptReading) -> bool {
             .iter()
             .any(|draft| is_unnamed(draft.role, &draft.blocks));
     reading.problems.is_empty()
+        && !reading.names_users
         && !splits_group
         && !has_unnamed
         && answers_open_calls(before, drafts)

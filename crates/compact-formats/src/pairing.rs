@@ -41,7 +41,9 @@ pub(crate) fn build_conversation(
 
 /// Returns drafts as entries with names, and their places.
 pub(crate) fn name_entries(drafts: Vec<EntryDraft>) -> (Vec<Entry>, Vec<EntryPlace>) {
-    let mut names = EntryNames::default();
+    let mut names = EntryNames {
+        taken: (!have_own_places(&drafts)).then(HashSet::new),
+    };
     let name = |draft: EntryDraft| {
         let EntryDraft {
             id,
@@ -62,20 +64,30 @@ pub(crate) fn name_entries(drafts: Vec<EntryDraft>) -> (Vec<Entry>, Vec<EntryPla
     drafts.into_iter().map(name).unzip()
 }
 
-#[derive(Default)]
+/// True where the wire names no entry and no two are in one place, so that places are names enough.
+fn have_own_places(drafts: &[EntryDraft]) -> bool {
+    drafts.iter().all(|draft| draft.id.is_none())
+        && drafts.is_sorted_by(|one, next| one.place.order() < next.place.order())
+}
+
 struct EntryNames {
-    taken: HashSet<String>,
+    /// The names that were given, where two entries may ask for one.
+    taken: Option<HashSet<String>>,
 }
 
 impl EntryNames {
     /// Returns the wire's id when it is the first of its name, else one made from the place.
     fn unique(&mut self, id: Option<String>, place: &EntryPlace) -> EntryId {
-        let id = id.filter(|id| !id.is_empty() && !self.taken.contains(id));
-        let mut name = id.unwrap_or_else(|| format!("m{}", place.name()));
-        while self.taken.contains(&name) {
+        let from_place = || format!("m{}", place.name());
+        let Some(taken) = &mut self.taken else {
+            return EntryId(from_place());
+        };
+        let id = id.filter(|id| !id.is_empty() && !taken.contains(id));
+        let mut name = id.unwrap_or_else(from_place);
+        while taken.contains(&name) {
             name.push('\'');
         }
-        self.taken.insert(name.clone());
+        taken.insert(name.clone());
         EntryId(name)
     }
 }

@@ -29,6 +29,11 @@ impl EntryPlace {
             Some(part) => format!("{}.{part}", self.line),
         }
     }
+
+    /// Returns what places are ordered by; two with another order have another name.
+    pub(crate) fn order(&self) -> (usize, Option<usize>) {
+        (self.line, self.part)
+    }
 }
 
 /// An entry that has no id yet.
@@ -79,6 +84,8 @@ pub(crate) struct TranscriptReading {
     pub(crate) problems: Vec<TranscriptProblem>,
     /// What the provider accepts, where the body says more than the format does.
     pub(crate) rules: Option<&'static WireRules>,
+    /// True where a message in the user's place bears a name: whose it is depends on the first one.
+    pub(crate) names_users: bool,
 }
 
 impl TranscriptReading {
@@ -91,6 +98,7 @@ impl TranscriptReading {
             layout,
             problems: Vec::new(),
             rules: None,
+            names_users: false,
         }
     }
 

@@ -70,7 +70,8 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             Originals::Gone => WayBack::Missing,
             Originals::Archived | Originals::Redacted(_) => way_back,
         };
-        let frame = Frame::new(version, receipt_identity(input).receipt_id()).with_way_back(way_back);
+        let frame =
+            Frame::new(version, receipt_identity(input).receipt_id()).with_way_back(way_back);
         let empty = assemble::summary_text(&frame, "", input.summary_placement());
         Ok(MeasuredHistory {
             pins,

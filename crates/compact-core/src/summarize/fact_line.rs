@@ -224,8 +224,13 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
         .get(at)
         .filter(|f| f.ordinal == rule.ordinal)?;
     let text = revoked.strip_revoked(message.ordinal, &message.text);
-    let text = clip(&text, usize::MAX - 1);
     let most = (RULE_PART * rule.text.chars().count()).clamp(TWO_LINES, SHORT_MESSAGE);
+    // A message of many rules is asked about for each of them: whether it is too long is seen at its beginning.
+    let shown = |c: &char| !c.is_whitespace() && !c.is_control();
+    if text.chars().filter(shown).nth(most).is_some() {
+        return None;
+    }
+    let text = clip(&text, usize::MAX - 1);
     let is_short = text.chars().count() <= most && text.contains(&*rule.text);
     (is_short && is_all_own(&message.text)).then_some(text)
 }

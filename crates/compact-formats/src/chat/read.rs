@@ -166,6 +166,8 @@ struct ChatReader<'s> {
     reading: TranscriptReading,
     /// The latest call of the legacy kind, which has no id of its own.
     function_call: Option<String>,
+    /// The name of whoever spoke first in the user's place, once somebody did.
+    user: Option<Option<String>>,
 }
 
 impl<'s> ChatReader<'s> {
@@ -174,6 +176,7 @@ impl<'s> ChatReader<'s> {
             source,
             reading,
             function_call: None,
+            user: None,
         }
     }
 
@@ -191,7 +194,7 @@ impl<'s> ChatReader<'s> {
         self.name_function_calls(&mut blocks, &place);
         let name = string_value(message.name);
         let meta = EntryMeta {
-            kind: match role == Role::User && name.is_some_and(|name| is_program_name(&name)) {
+            kind: match role == Role::User && self.is_other_speaker(name.as_deref()) {
                 true => EntryKind::Injected,
                 false => special_text::entry_kind(role, &blocks),
             },
@@ -207,6 +210,17 @@ impl<'s> ChatReader<'s> {
             place,
         });
         Ok(())
+    }
+
+    /// Returns whether a message in the user's place is somebody else's: a program's, or that of one who bears another
+    /// name than the first. Frameworks put the words of other agents there.
+    fn is_other_speaker(&mut self, name: Option<&str>) -> bool {
+        self.reading.names_users |= name.is_some();
+        if name.is_some_and(is_program_name) {
+            return true;
+        }
+        let user = self.user.get_or_insert_with(|| name.map(str::to_owned));
+        name.is_some() && name != user.as_deref()
     }
 
     fn read_role(

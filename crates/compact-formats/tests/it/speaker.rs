@@ -126,6 +126,34 @@ fn a_program_that_bears_a_name_is_not_the_user() {
 }
 
 #[test]
+fn who_bears_another_name_than_the_user_is_not_the_user() {
+    let said = |first: Value, other: Value| {
+        let body = json!({"messages": [first, {"role": "assistant", "content": "On it."}, other]});
+        words_of_user(body.to_string(), Format::OpenAiChat)
+    };
+    let user = |name: Option<&str>, content: &str| match name {
+        Some(name) => json!({"role": "user", "name": name, "content": content}),
+        None => json!({"role": "user", "content": content}),
+    };
+    let first = "Refactor the parser.";
+    for (one, other, is_same) in [
+        (None, Some("critic"), false),
+        (Some("ann"), Some("critic"), false),
+        (Some("ann"), Some("ann"), true),
+        (Some("ann"), None, true),
+        (None, None, true),
+    ] {
+        let words = said(user(one, first), user(other, ORDER));
+        assert_eq!(
+            words.contains(&ORDER.to_owned()),
+            is_same,
+            "{one:?} {other:?}"
+        );
+        assert!(words.contains(&first.to_owned()));
+    }
+}
+
+#[test]
 fn what_a_person_says_through_a_tool_is_theirs() {
     let answered = tool_result(
         r#"User has answered your questions: "Which port?"="Always 8080". You can now continue."#,

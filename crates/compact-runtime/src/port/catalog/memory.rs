@@ -200,17 +200,20 @@ impl SessionCatalog for MemoryCatalog {
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
-        let wanted: HashSet<&Chain> = histories.iter().collect();
+        let contents = self.lock_contents();
+        // A history has as many beginnings as messages; the chains on record are few.
+        let known = contents
+            .records
+            .iter()
+            .filter_map(|record| record.source_chain);
+        let known: HashSet<Chain> = known.collect();
+        let wanted = histories.iter().filter(|chain| known.contains(chain));
+        let wanted: HashSet<&Chain> = wanted.collect();
         let found = |record: &CompactionRecord| {
             let chain = record.source_chain.filter(|chain| wanted.contains(chain))?;
             Some((record.session_id.clone(), chain))
         };
-        let mut found: Vec<_> = self
-            .lock_contents()
-            .records
-            .iter()
-            .filter_map(found)
-            .collect();
+        let mut found: Vec<_> = contents.records.iter().filter_map(found).collect();
         found.sort();
         found.dedup();
         Ok(found)
