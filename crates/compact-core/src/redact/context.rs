@@ -72,7 +72,14 @@ macro_rules! flag_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 44] = {
+/// What somebody says is a password: no sign that ends a sentence belongs to it.
+macro_rules! said_value {
+    () => {
+        "([^\\s\"'`\\\\<>,;()]{7,99}[^\\s\"'`\\\\<>,;().:!?])"
+    };
+}
+
+pub(super) static CONTEXTS: [SecretContext; 57] = {
     use ContextProof::{
         Address, Chosen, Command, NotTemplate, Pairs, Random, RandomAddress, Shape,
     };
@@ -284,11 +291,183 @@ pub(super) static CONTEXTS: [SecretContext; 44] = {
             &["username\":", "username\\\":"],
             "^username\\\\*\": ?\\\\*\"[^\\s\"\\\\]{1,60}\\\\*\", ?\\\\*\"key\\\\*\": ?\\\\*\"([0-9a-f]{32})",
         ),
+        // What people say: a login in few words, and what is typed where a password is asked for.
         context(
             "password",
             Chosen,
-            &["creds", "credentials", "login: "],
-            "^(?i:creds|credentials|login)(?: are| is)?:? {0,2}[A-Za-z0-9._@-]{1,60} ?[/:] ?([^\\s\"'`\\\\<>,;]{8,100})",
+            &[
+                "creds",
+                "credentials",
+                "login: ",
+                "login is ",
+                "logins are ",
+                "account: ",
+                "u/p",
+                "user/pass",
+                "username/pass",
+                "zugangsdaten",
+                "identifiants",
+                "credenciales",
+            ],
+            concat!(
+                "^(?i:creds|credentials|logins?|account|u/p|user(?:name)?/pass(?:word)?|zugangsdaten|identifiants|credenciales)",
+                "(?: are| is| sind| son| sont)?(?: ?:)? {0,2}[A-Za-z0-9._@-]{1,60} ?[/:] ?",
+                said_value!()
+            ),
+        ),
+        context(
+            "password",
+            Chosen,
+            &[
+                "log in ",
+                "logged in ",
+                "login with ",
+                "sign in ",
+                "signed in ",
+                "melde dich ",
+            ],
+            concat!(
+                "^(?i:log(?:ged)? ?in|sign(?:ed)? in|melde dich) (?:as|with|using|mit|als) [A-Za-z0-9._@-]{1,60}(?: and| with| using|,| /| und| mit) ",
+                said_value!()
+            ),
+        ),
+        context(
+            "password",
+            Chosen,
+            &[
+                "user: ",
+                "user=",
+                "username: ",
+                "username=",
+                "login: ",
+                "login=",
+            ],
+            concat!(
+                "^(?i:user(?:name)?|login)[:=] ?[A-Za-z0-9._@-]{1,60}[ ,;/|]{1,3}(?i:pass|pw|pwd)[:=] ?",
+                said_value!()
+            ),
+        ),
+        context(
+            "password",
+            Chosen,
+            &["password", "passphrase", "passcode", "passwort"],
+            concat!(
+                "^(?i:password|passphrase|passcode|passwort)s?[^\\n\"'`\\\\=:(){}]{0,60}?(?:'s|\\bis|\\benter|\\btype|\\buse|\\balways,) ",
+                said_value!()
+            ),
+        ),
+        context(
+            "password",
+            Chosen,
+            &["unlock ", "unlocks "],
+            concat!("^(?i:unlocks?)(?: [a-z]{1,12}){0,4} with ", said_value!()),
+        ),
+        context(
+            "password",
+            Chosen,
+            &["type ", "enter "],
+            concat!(
+                "^(?i:type|enter) ",
+                said_value!(),
+                " (?:when|at|if|for|as)[^\\n]{1,40}(?i:password|passphrase|passcode)"
+            ),
+        ),
+        context(
+            "password",
+            Chosen,
+            &["wifi", "wi-fi", "wlan"],
+            concat!(
+                "^(?i:wi-?fi|wlan)[^\\n\"'`\\\\={}]{0,60}? (?i:key|pass|pw)(?: is)?:? ",
+                said_value!()
+            ),
+        ),
+        context(
+            "secret",
+            Random,
+            &["the key", "my key", "your key", "key's ", "token's "],
+            concat!(
+                "^(?i:(?:the|my|your) key|key|token)(?:'s|:| is) ",
+                said_value!()
+            ),
+        ),
+        context(
+            "pin",
+            Shape,
+            &[
+                "the pin ",
+                "my pin ",
+                "your pin ",
+                " pin is ",
+                " pin: ",
+                " pin code ",
+                "otp: ",
+                "otp is ",
+                "time code ",
+                "time password ",
+            ],
+            "^(?i:the pin|my pin|your pin| pin|otp|time code|time password)(?: code)?(?: is| was|:)? #?([0-9]{4,8})(?:[^0-9A-Za-z.%_-]|[.](?:[^0-9]|$)|$)",
+        ),
+        context(
+            "recovery-code",
+            Shape,
+            &[
+                "backup code",
+                "recovery code",
+                "recovery key",
+                "2fa code",
+                "mfa code",
+                "unlock code",
+                "security code",
+                "access code",
+                "door code",
+            ],
+            concat!(
+                "^(?i:backup|recovery|2fa|mfa|unlock|security|access|door) (?i:code|key)s?(?: is| are| was)?:? ",
+                "((?:[A-Za-z]{0,7}[0-9][A-Za-z0-9]{0,7}-[A-Za-z0-9]{4,8}|[A-Za-z0-9]{4,8}-[A-Za-z]{0,7}[0-9][A-Za-z0-9]{0,7})(?:-[A-Za-z0-9]{4,8}){0,7}|[0-9]{4,10}\\b)"
+            ),
+        ),
+        context(
+            "pin",
+            Shape,
+            &["combination is ", "combination: "],
+            "^(?i:combination)(?: is|:) ([0-9]{1,2}(?:-[0-9]{1,2}){2,3})",
+        ),
+        context(
+            "secret",
+            NotTemplate,
+            &["security answer"],
+            "^(?i:security answer)\\)?(?: is|:) ([^\\s\"'`\\\\<>]{4,60})",
+        ),
+        // A name and its password as arguments of a call.
+        context(
+            "password",
+            Chosen,
+            &[
+                "basicauth(",
+                "basic_auth(",
+                "basic_auth \"",
+                "basic_auth '",
+                "basic_auth \\\"",
+                "auth=(",
+                "networkcredential(",
+                "getconnection(",
+                "mysqli_connect(",
+                "plainauth(",
+            ],
+            "^(?i:[a-z_=]{4,20})[ (](?:[^\"'\\n]{0,60}\\\\*[\"'][^\"'\\n]{0,80}[\"'] ?, ?){1,2}\\\\*[\"']([^\\s\"'`\\\\$<>]{6,100})\\\\*[\"']",
+        ),
+        context(
+            "password",
+            NotTemplate,
+            &[
+                "password\" {",
+                "password\\\" {",
+                "secret\" {",
+                "secret\\\" {",
+                "token\" {",
+                "token\\\" {",
+            ],
+            "^(?i:password|secret|token)\\\\*\" \\{[^}]{0,200}?\\bdefault {1,12}= {1,4}\\\\*\"([^\\s\"'`\\\\$<>]{6,100})",
         ),
         context(
             "password",

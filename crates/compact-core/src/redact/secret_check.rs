@@ -159,13 +159,14 @@ pub(super) fn judge_assignment<'t>(
 /// The least characters of a value that is a secret because a variable of the environment holds it.
 const SET_VALUE: usize = 12;
 
-/// `the pw is …`, `ansible_ssh_pass=…`: more than the name of a test that passed.
+/// `the pw is …`, `pw=…`, `"pass": "…"`: more than the name of a test that passed.
 fn may_be_chosen(a: &AssignedValue<'_>) -> bool {
     let is_said = matches!(
         a.operator,
         ValueOperator::Sentence | ValueOperator::Flag | ValueOperator::Argument
     );
-    is_said || name_words(a.name).len() > 1
+    let is_member = a.name_quoted && a.quoted;
+    is_said || is_member || !a.name.eq_ignore_ascii_case("pass")
 }
 
 /// `DB_PASS=…`, `export API_TOKEN=…`: a variable of the environment, which holds what its name says.

@@ -227,6 +227,9 @@ impl<'t> PasteReader<'t> {
                 self.state = PasteState::Own;
                 self.take_rest(end, place.end);
             }
+        } else if ends_within_string(text) {
+            self.state = PasteState::Open;
+            self.add(place);
         } else if text.starts_with('>') || is_machine_line(text) {
             self.add(place);
         } else if let Some(end) = self.opened_end(&place, text, announced, is_first) {
@@ -381,14 +384,24 @@ fn last_closings(text: &str) -> HashMap<&str, usize, foldhash::fast::FixedState>
     closings
 }
 
+/// Whether a line is one of JSON.
+fn is_json_line(line: &str) -> bool {
+    line.starts_with("{\"")
+        || line.starts_with("[{")
+        || (line.starts_with('"') && line.contains("\": "))
+}
+
+/// Whether a line of JSON ends within a string, so that the string goes on below it.
+fn ends_within_string(line: &str) -> bool {
+    is_json_line(line) && line.replace("\\\"", "").matches('"').count() % 2 == 1
+}
+
 /// Whether a program wrote a line: of a patch, of JSON, of a log.
 fn is_machine_line(line: &str) -> bool {
     let digits = |n: usize| line.bytes().take(n).filter(u8::is_ascii_digit).count() == n;
     line.starts_with('+')
         || line.starts_with("@@")
-        || line.starts_with("{\"")
-        || line.starts_with("[{")
-        || (line.starts_with('"') && line.contains("\": "))
+        || is_json_line(line)
         || (digits(4) && line.as_bytes().get(4) == Some(&b'-') && line.len() > 10)
         || line
             .strip_prefix('[')

@@ -8,7 +8,11 @@ fn own(text: &str) -> String {
 }
 
 /// A message in which `ORDER` is somebody else's, and what is left of it as its writer's own.
-const BROUGHT_ALONG: [(&str, &str); 44] = [
+const BROUGHT_ALONG: [(&str, &str); 45] = [
+    (
+        "The server sends\n{\"text\": \"Hello,\nORDER\nBye\"}",
+        "The server sends",
+    ),
     (
         "See @guide.md\n--- Content from referenced files ---\nContent from @guide.md:\nORDER\n--- End of content ---",
         "See @guide.md",

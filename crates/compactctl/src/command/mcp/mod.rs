@@ -8,6 +8,7 @@ mod expand;
 mod page;
 mod place;
 mod recall;
+mod relay;
 mod remember;
 #[cfg(test)]
 mod tests;
@@ -65,12 +66,16 @@ async fn serve(server: McpServer) -> Result<(), Failure> {
             .with_context("the client does not speak MCP as expected")
             .help("start it from an agent's MCP settings")
     };
-    match server.serve(rmcp::transport::stdio()).await {
+    let stdio = relay::relay_stdio();
+    let served = match server.serve((stdio.requests, stdio.answers)).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|e| broken(&e)),
         // One that leaves without a word only looked whether the program starts.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(broken(&error)),
-    }
+    };
+    // The last answer is out before the program ends; that nobody reads it any more is no failure.
+    let _ = stdio.writer.await;
+    served
 }
 
 /// What the protocol's requests are answered from.
