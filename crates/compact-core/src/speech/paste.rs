@@ -228,7 +228,7 @@ impl<'t> PasteReader<'t> {
                 self.take_rest(end, place.end);
             }
         } else if ends_within_string(text) {
-            self.state = PasteState::Open;
+            self.state = PasteState::Open(PasteEnd::Message);
             self.add(place);
         } else if text.starts_with('>') || is_machine_line(text) {
             self.add(place);

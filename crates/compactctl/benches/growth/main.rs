@@ -38,7 +38,7 @@ const PEAK: f64 = 4.0;
 const SHAPE: f64 = 2.0;
 /// What a message may cost beside its bytes, in seconds. However short it is, a message is an entry with a hash, a place in
 /// the record and a line in the archive; without this limit a session of short messages would be none that is in order.
-const MESSAGE_SECONDS: f64 = 15e-6;
+const MESSAGE_SECONDS: f64 = 5e-6;
 /// How often a shape and what it is compared with are measured.
 const RUNS: usize = 3;
 
