@@ -73,7 +73,7 @@ class Limited(Stepwise):
             return wire.delegate(self.subtask, used)
         last = max([int("".join(step)) for step in FINISHED.findall(said)], default=0)
         if last >= self.steps:
-            return wire.answer(DONE, None, used)
+            return wire.finish(DONE, used)
         return wire.answer(f"Now number {last + 1}.", self.command.format(step=last + 1), used)
 
     def write(self, handler, body: bytes) -> None:
@@ -131,10 +131,35 @@ class Gemini:
         message = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
         return 400, json.dumps({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}).encode()
 
+    def first(self) -> str:
+        """What was asked for, however many messages that takes; what a function answers is no part of it."""
+        asked = [content["parts"] for content in self.body["contents"] if content["role"] == "user"]
+        return json.dumps([part["text"] for parts in asked for part in parts if "text" in part], ensure_ascii=False)
+
+    def delegate(self, task: str, used: int) -> tuple[int, bytes, str]:
+        """Has a sub-agent do a task, and ends when that is done."""
+        if "functionResponse" in self.text():
+            return self.answer(DONE, None, used)
+        return self.call("", "invoke_agent", {"agent_name": "generalist", "prompt": task}, used)
+
+    def finish(self, text: str, used: int) -> tuple[int, bytes, str]:
+        """Ends the work; a sub-agent does that by a function."""
+        functions = [function for tool in self.body["tools"] for function in tool.get("functionDeclarations", [])]
+        ends = [function for function in functions if function["name"] == "complete_task"]
+        if not ends:
+            return self.answer(text, None, used)
+        schema = ends[0].get("parametersJsonSchema") or ends[0]["parameters"]
+        return self.call("", "complete_task", {name: text for name in schema["required"]}, used)
+
     def answer(self, text: str, command: str | None, used: int) -> tuple[int, bytes, str]:
-        parts: list[dict] = [{"text": text}]
         if command:
-            parts.append({"functionCall": {"name": "run_shell_command", "args": {"command": command}}})
+            return self.call(text, "run_shell_command", {"command": command}, used)
+        return self.call(text, None, {}, used)
+
+    def call(self, text: str, name: str | None, arguments: dict, used: int) -> tuple[int, bytes, str]:
+        parts: list[dict] = [{"text": text}] if text else []
+        if name:
+            parts.append({"functionCall": {"name": name, "args": arguments}})
         usage = {"promptTokenCount": used, "candidatesTokenCount": 5, "totalTokenCount": used + 5}
         answer = {
             "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
@@ -168,14 +193,31 @@ class Chat:
         error = {"message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
         return 400, json.dumps({"error": error}).encode()
 
+    def first(self) -> str:
+        asked = [message["content"] for message in self.body["messages"] if message["role"] == "user"]
+        return json.dumps(asked, ensure_ascii=False)
+
+    def delegate(self, task: str, used: int) -> tuple[int, bytes, str]:
+        """Has a sub-agent do a task, and ends when that is done."""
+        if any(message["role"] == "tool" for message in self.body["messages"]):
+            return self.answer(DONE, None, used)
+        return self.call("", "task", {"description": "a part", "prompt": task, "subagent_type": "general"}, used)
+
+    def finish(self, text: str, used: int) -> tuple[int, bytes, str]:
+        return self.answer(text, None, used)
+
     def answer(self, text: str, command: str | None, used: int) -> tuple[int, bytes, str]:
-        delta: dict = {"role": "assistant", "content": text}
         if command:
-            arguments = json.dumps({"command": command, "description": "a step"})
-            function = {"name": "bash", "arguments": arguments}
+            return self.call(text, "bash", {"command": command, "description": "a step"}, used)
+        return self.call(text, None, {}, used)
+
+    def call(self, text: str, name: str | None, arguments: dict, used: int) -> tuple[int, bytes, str]:
+        delta: dict = {"role": "assistant", "content": text}
+        if name:
+            function = {"name": name, "arguments": json.dumps(arguments)}
             delta["tool_calls"] = [{"index": 0, "id": f"call_{time.time_ns()}", "type": "function", "function": function}]
         head = {"id": f"c{time.time_ns()}", "object": "chat.completion.chunk", "created": 1, "model": self.body["model"]}
-        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if command else "stop"}
+        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if name else "stop"}
         usage = {"prompt_tokens": used, "completion_tokens": 5, "total_tokens": used + 5}
         chunks = [
             head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},

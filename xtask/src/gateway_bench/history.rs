@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 /// What stands before a session's name in its instructions.
 pub(super) const SESSION_MARK: &str = "bench-session-";
 
+/// What the user says at the end of each turn.
+pub(super) const TURN_MARK: &str = "Go on with step ";
+
 /// Of the smallest requests: a question without a history.
 const SMALL: usize = 1000;
 
@@ -115,7 +118,7 @@ impl GrowingHistory {
         let path = format!("src/{}/part_{}.rs", self.word(), turn);
         let result = self.listing(bytes * 3 / 4);
         let said = self.prose(bytes / 8);
-        let asked = format!("Go on with step {turn}. {}", self.prose(bytes / 16));
+        let asked = format!("{TURN_MARK}{turn}. {}", self.prose(bytes / 16));
         let id = format!("call_{turn:06}");
         let messages = match self.wire {
             HistoryWire::Chat => json!([

@@ -8,15 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::history::SESSION_MARK;
+use super::history::{SESSION_MARK, TURN_MARK};
 use super::message::HttpConnection;
 
 /// How many events an answer has, and the pause between two.
 const EVENTS: usize = 6;
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// The end of a body that another turn replaces.
-const OPEN_END: usize = 8;
 
 /// A server that answers like a model.
 pub(super) struct MockUpstream {
@@ -33,6 +30,8 @@ struct UpstreamState {
 #[derive(Default)]
 struct SeenSession {
     last: Vec<u8>,
+    /// How much of it stands before the newest turn.
+    settled: usize,
     requests: u32,
     kept: u32,
 }
@@ -115,12 +114,13 @@ impl UpstreamState {
         let name = rest.split(' ').next().unwrap_or_default().to_owned();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let session = seen.entry(name).or_default();
-        let before = session.last.len().saturating_sub(OPEN_END);
-        let goes_on = session.last.get(..before) == body.get(..before);
+        // Whatever order a gateway writes members in, what stands before the newest turn must stay.
+        let goes_on = session.last.get(..session.settled) == body.get(..session.settled);
         if !session.last.is_empty() {
             session.requests += 1;
             session.kept += u32::from(goes_on);
         }
+        session.settled = text.rfind(TURN_MARK).unwrap_or_default();
         session.last = body;
     }
 }
