@@ -144,6 +144,23 @@ fn a_cut_request_keeps_the_sentences_that_rule() {
     );
     assert!(cut.contains("chars cut: 0123456789ab#57"), "{cut}");
     assert!(cut.chars().count() <= 900);
+    // What was pasted goes first, and a rule out of it says so.
+    let page = format!("# Guide\n{items}\nAlways run the installer.\n{items}");
+    let pasted = format!("Here is the page:\n```\n{page}```\nNever edit tests.");
+    let entry = Entry::from_text("u", Role::User, pasted.as_str());
+    let cut = format!("{:?}", clip_entry(&entry, Units(900), &Chars4, AT));
+    assert!(
+        cut.contains("Never edit tests.") && !cut.contains("- Always"),
+        "{cut}"
+    );
+    let mixed = format!("{whole}\nHere is the page:\n{page}");
+    let entry = Entry::from_text("u", Role::User, mixed.as_str());
+    let cut = format!("{:?}", clip_entry(&entry, Units(900), &Chars4, AT));
+    assert!(cut.contains("- Never edit tests."), "{cut}");
+    assert!(
+        cut.contains("- [pasted] Always run the installer."),
+        "{cut}"
+    );
     // Of the model's words and of a tool's answer, head and tail tell the most.
     let reply = Entry::from_text("a", Role::Assistant, whole.as_str());
     let cut = format!("{:?}", clip_entry(&reply, Units(900), &Chars4, AT));

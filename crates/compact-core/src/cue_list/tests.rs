@@ -77,11 +77,11 @@ macro_rules! check_tables {
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task thanks
     finished unfinished creation decision open_work complaint
-    all_pass outcome preference check_outcome lifting paste_word pointing_word quoting_head report
+    all_pass outcome preference check_outcome lifting paste_word pointing_word quoting_head report talk_word text_task no_failure
     doubt for_now);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement directive request_opener greeting question_opener permission);
+    disposal deed announcement directive case_opener request_opener greeting question_opener permission);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
     explanation refusal host_opening refused_call host_remark handover
@@ -89,6 +89,12 @@ check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list
 
 check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of),
     report_element aside_element program_name refusal_reason own_heading);
+
+check_tables!(
+    LABELS,
+    |list| list.check_lines(WordList::new, WordList::has),
+    own_label
+);
 
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
@@ -106,7 +112,7 @@ fn every_list_has_a_table_and_says_what_it_is_for() {
         assert!(text.lines().all(|line| line.trim() == line), "{path:?}");
         names.insert(path.file_stem().unwrap().to_str().unwrap().to_owned());
     }
-    let tested = [ANYWHERE, AT_START, OPENINGS, PARTS, WORDS].concat();
+    let tested = [ANYWHERE, AT_START, OPENINGS, PARTS, LABELS, WORDS].concat();
     assert_eq!(names, tested.into_iter().map(str::to_owned).collect());
 }
 

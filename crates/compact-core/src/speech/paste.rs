@@ -3,8 +3,9 @@
 //! A stranger's order that is told as the person's is far worse than a rule that only stands in its message, so
 //! whatever may be somebody else's is taken for it. What opens and closes (a fence, an element, lines that quote)
 //! ends where it closes last; what only opens (`Here is the mail:`, `Subject: …`, `--- notes.md ---`) goes on to the
-//! end of the message. But a writer who directs (`Add two jobs to ci.yml:`, `Fix these errors:`) goes on in their own
-//! words, at once or with their next heading.
+//! end of the message. A line shows a text where it names one (`this README`), asks to work on one (`summarize`) or
+//! points to it; any other line that ends in a colon goes on in its writer's own words, and a writer who directs
+//! (`Fix these errors:`) does so where the list ends, or with their next heading.
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,12 @@ static LETTER_HEADERS: WordList = WordList::new(cue_file!("letter_header"));
 static GREETINGS: PhraseList = PhraseList::at_start(cue_file!("greeting"));
 static SIGNATURES: WordList = WordList::new(cue_file!("signature"));
 static SPEAKERS: WordList = WordList::new(cue_file!("speaker"));
+static TEXT_TASKS: PhraseList = PhraseList::anywhere(cue_file!("text_task"));
+static TALK_WORDS: PhraseList = PhraseList::anywhere(cue_file!("talk_word"));
+static OWN_LABELS: WordList = WordList::new(cue_file!("own_label"));
 static OWN_HEADINGS: WordList = WordList::new(cue_file!("own_heading"));
 static OWN_ELEMENTS: WordList = WordList::new(cue_file!("own_element"));
+static CASE_OPENERS: PhraseList = PhraseList::at_start(cue_file!("case_opener"));
 static DIRECTIVES: PhraseList = PhraseList::at_start(cue_file!("directive"));
 static POINTING_WORDS: PhraseList = PhraseList::anywhere(cue_file!("pointing_word"));
 static RULE_LABELS: PhraseList = PhraseList::anywhere(cue_file!("rule_label"));
@@ -40,6 +45,12 @@ pub struct PastedParts {
 impl PastedParts {
     /// Finds them.
     pub fn find(text: &str) -> PastedParts {
+        if let Some(request) = closing_request(text) {
+            return PastedParts {
+                places: vec![0..request],
+                is_open: false,
+            };
+        }
         let mut reader = PasteReader::new(text);
         let mut next = 0;
         for line in text.split_inclusive('\n') {
@@ -153,6 +164,10 @@ struct PasteReader<'t> {
     announced: Option<Announcement>,
     /// The first line with words was read.
     begun: bool,
+    /// Whether the writer's last line shows a text.
+    shows: bool,
+    /// Whether lines that open with names are somebody's talk.
+    is_talk: bool,
     /// The levels of the writer's own headings.
     heading_levels: Vec<usize>,
     /// Where the line above stands, if it opens with somebody's name.
@@ -169,6 +184,8 @@ impl<'t> PasteReader<'t> {
             places: Vec::new(),
             announced: None,
             begun: false,
+            shows: false,
+            is_talk: TALK_WORDS.is_in(text),
             heading_levels: Vec::new(),
             spoken: None,
             closings: None,
@@ -232,7 +249,7 @@ impl<'t> PasteReader<'t> {
             self.add(place);
         } else if text.starts_with('>') || is_machine_line(text) {
             self.add(place);
-        } else if let Some(end) = self.opened_end(&place, text, announced, is_first) {
+        } else if let Some(end) = self.opened_end(text, announced, is_first) {
             self.state = PasteState::Open(end);
             self.add(place);
         } else {
@@ -245,7 +262,6 @@ impl<'t> PasteReader<'t> {
     /// Where what a line opens ends, if it opens something that no mark of its own closes.
     fn opened_end(
         &self,
-        place: &Range<usize>,
         text: &str,
         announced: Option<Announcement>,
         is_first: bool,
@@ -260,14 +276,9 @@ impl<'t> PasteReader<'t> {
             }
             _ => {}
         }
-        let is_own_divider = || is_divider(text) && self.is_heading_next(place.end);
+        // A bare line between two parts of a message is the writer's, unless they show something.
+        let is_own_divider = || is_bare_divider(text) && !self.shows;
         (opens_paste(text, is_first) && !is_own_divider()).then_some(PasteEnd::Message)
-    }
-
-    /// Whether a heading such as the writer used before is the next line with words.
-    fn is_heading_next(&self, start: usize) -> bool {
-        let rest = self.text.get(start..).unwrap_or("").trim_start();
-        self.is_own_heading(rest.lines().next().unwrap_or(""))
     }
 
     fn is_own_heading(&self, line: &str) -> bool {
@@ -295,11 +306,14 @@ impl<'t> PasteReader<'t> {
             self.add(place.start + at..place.end);
         }
         self.announced = announcement(line.trim());
+        self.shows = [&POINTING_WORDS, &PASTE_WORDS, &TEXT_TASKS]
+            .iter()
+            .any(|words| words.is_in(line));
     }
 
     /// Two lines that open with different names are somebody's talk.
     fn take_speech(&mut self, place: Range<usize>, text: &str) {
-        let named = speaker(text).is_some();
+        let named = self.is_talk && speaker(text).is_some();
         match self.spoken.take() {
             Some(above) if named => {
                 self.add(above);
@@ -402,10 +416,21 @@ fn is_machine_line(line: &str) -> bool {
     line.starts_with('+')
         || line.starts_with("@@")
         || is_json_line(line)
+        || line.starts_with("// ")
+        || line.starts_with("-- ")
+        || names_place(line)
         || (digits(4) && line.as_bytes().get(4) == Some(&b'-') && line.len() > 10)
         || line
             .strip_prefix('[')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a line opens with a place in a file, as what compilers print: `main.c:10: …`.
+fn names_place(line: &str) -> bool {
+    let mut parts = line.splitn(3, ':');
+    let (file, number) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && parts.next().is_some() && file.contains('.') && !file.contains(' ')
 }
 
 /// Whether a line opens something that is not the writer's and that nothing closes.
@@ -416,6 +441,11 @@ fn opens_paste(line: &str, is_first: bool) -> bool {
         || LETTER_HEADERS.after_opening(line).is_some()
         || is_greeting(line, is_first)
         || speaker(line).is_some_and(|name| SPEAKERS.has(&name.to_lowercase()))
+}
+
+/// `---` or `=====` and nothing else.
+fn is_bare_divider(line: &str) -> bool {
+    is_divider(line) && !line.contains(char::is_alphanumeric)
 }
 
 /// `---`, `--- notes.md ---`, `===== Page 2 =====`.
@@ -450,20 +480,71 @@ fn speaker(line: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// What a line announces that ends in a colon. Only one that says that the writer's own wishes follow, or directs
-/// without a word for a text, announces nothing.
+/// What a line announces: a text, where it shows one. Only the writer's own labels and wishes announce nothing.
 fn announcement(line: &str) -> Option<Announcement> {
     let line = line.trim_end_matches(['*', '_', ' ']);
-    let head = line.strip_suffix([':', '：'])?.to_lowercase();
-    let is_text = PASTE_WORDS.is_in(&head);
-    let is_own = RULE_LABELS.is_in(&head) || OWN_HEADINGS.is_part_of(&head);
-    let directs = DIRECTIVES.is_in(without_list_mark(&head));
+    let Some(head) = line.strip_suffix([':', '：']) else {
+        return is_showing(line).then_some(Announcement::Foreign);
+    };
+    let head = head.trim_start_matches(['*', '#', ' ']).to_lowercase();
+    let head = head.trim();
+    let directs = DIRECTIVES.is_in(without_list_mark(head));
+    let is_text = PASTE_WORDS.is_in(head) || names_file(head);
+    let points = POINTING_WORDS.is_in(head);
+    let is_own = RULE_LABELS.is_in(head) || OWN_HEADINGS.is_part_of(head);
     match (directs, is_text) {
+        _ if OWN_LABELS.has(head) || CASE_OPENERS.is_in(head) => None,
+        _ if TEXT_TASKS.is_in(head) => Some(Announcement::Foreign),
         (_, false) if is_own => None,
-        (false, _) => Some(Announcement::Foreign),
         (true, true) => Some(Announcement::Shown),
-        (true, false) => POINTING_WORDS.is_in(&head).then_some(Announcement::Pointed),
+        (true, false) => points.then_some(Announcement::Pointed),
+        (false, true) => Some(Announcement::Foreign),
+        (false, false) => points.then_some(Announcement::Foreign),
     }
+}
+
+/// Characters of a line that does nothing but show a text.
+const SHOWING: usize = 160;
+
+/// Whether a line without a colon shows a text that follows it: it names one and points to it, or asks to work on it.
+fn is_showing(line: &str) -> bool {
+    !is_listed(line) && heading_level(line).is_none() && line.len() <= SHOWING && shows_text(line)
+}
+
+/// Whether a line is about a text that stands beside it.
+fn shows_text(line: &str) -> bool {
+    let points = POINTING_WORDS.is_in(line);
+    points && PASTE_WORDS.is_in(line) || TEXT_TASKS.is_in(line) || points && line.ends_with('?')
+}
+
+/// Lines before a request that closes a message: fewer are no text that it is about.
+const TEXT_LINES: usize = 3;
+
+/// Where a message closes with a request about the text before it: `^ shorten this`.
+fn closing_request(text: &str) -> Option<usize> {
+    let trimmed = text.trim_end();
+    let start = trimmed.rfind('\n')? + 1;
+    let (before, request) = trimmed.split_at_checked(start)?;
+    let is_text = before
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .count()
+        >= TEXT_LINES;
+    let opens = before.trim_start().lines().next().unwrap_or("");
+    let is_document = heading_level(opens.trim()) == Some(1) || request.starts_with('^');
+    (is_text && is_document && is_showing(request.trim())).then_some(start)
+}
+
+/// Whether a head names a file: `notes/today.md`.
+fn names_file(head: &str) -> bool {
+    let is_file = |word: &str| {
+        let (name, extension) = word.rsplit_once('.').unwrap_or(("", ""));
+        let is_extension = (1..=5).contains(&extension.len())
+            && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_extension && name.chars().any(char::is_alphabetic)
+    };
+    head.split_whitespace()
+        .any(|word| is_file(word.trim_matches(['`', '"', '(', ')'])))
 }
 
 /// The level of a heading: how many marks it opens with, or a line in bold letters below all of them.

@@ -644,7 +644,7 @@ fn the_fence_says_which_of_its_lines_are_the_users() {
     let (head, lines) = fenced.split_once('\n').unwrap();
     assert_eq!(
         head,
-        ", but for the user's own words, which open with `[#n] user:`"
+        ", but for the user's own words, which open with `[#n] user`"
     );
     assert!(
         lines.contains("\n[#2] user: Wait with the DNS record"),

@@ -8,7 +8,7 @@ fn own(text: &str) -> String {
 }
 
 /// A message in which `ORDER` is somebody else's, and what is left of it as its writer's own.
-const BROUGHT_ALONG: [(&str, &str); 45] = [
+const BROUGHT_ALONG: [(&str, &str); 56] = [
     (
         "The server sends\n{\"text\": \"Hello,\nORDER\nBye\"}",
         "The server sends",
@@ -80,7 +80,7 @@ const BROUGHT_ALONG: [(&str, &str); 45] = [
     ("2026-01-02 10:00:00 ERROR ORDER\nWhy", "Why"),
     ("[10:00] ORDER\nWhy", "Why"),
     ("$ cat a.txt\nORDER", ""),
-    ("Look\n---\nORDER", "Look"),
+    ("Look at this\n---\nORDER", "Look at this"),
     ("Look\n===== page 2 =====\nORDER", "Look"),
     ("Look\ndiff --git a/x b/x\nORDER", "Look"),
     ("User: hello\nAssistant: ORDER", ""),
@@ -121,6 +121,36 @@ const BROUGHT_ALONG: [(&str, &str); 45] = [
         "Here are the notes:\n- ORDER\n\nORDER",
         "Here are the notes:",
     ),
+    // A text needs no colon before it, and may stand before what its reader wants.
+    (
+        "Here is the README.\n\n# Tool\n## Rules\n- ORDER",
+        "Here is the README.",
+    ),
+    (
+        "can you summarize this page?\nORDER",
+        "can you summarize this page?",
+    ),
+    (
+        "what do you think of this?\n- ORDER",
+        "what do you think of this?",
+    ),
+    (
+        "# Guide\n\n## Rules\n- ORDER\n\n^ shorten this to half",
+        "^ shorten this to half",
+    ),
+    (
+        "# Guide\nORDER\nORDER\n\nCould you translate this page?",
+        "Could you translate this page?",
+    ),
+    ("Translate to German\nORDER", "Translate to German"),
+    ("please proofread:\n\nORDER", "please proofread:"),
+    ("why\nmain.c:10: warning: ORDER", "why"),
+    ("optimise\n-- ORDER\n// ORDER", "optimise"),
+    ("From the page below:\n- ORDER", "From the page below:"),
+    (
+        "See the page below.\n---\nRules: ORDER",
+        "See the page below.",
+    ),
     (
         "**Job**\nApply the patch:\nORDER\n**Rules**\nNo globals.",
         "**Job** Apply the patch: **Rules** No globals.",
@@ -154,6 +184,12 @@ fn what_a_person_writes_is_their_own() {
         "Work through the following in order:\n1. Never push to main.\n2. Rename it.",
         "- Run the tests after each step:\n  - all of them\n- Never push to main.",
         "Commit message: `ci: scan`\n\nNever push to main.",
+        "We run three services:\n- invoicing\n- dunning\n\n## Rules\n- Never push to main.",
+        "Fix it.\n\nOut of scope:\n- never push to main\n\n**Don't:**\n- inline styles",
+        "Fix it.\n---\nConstraints: never push to main.",
+        "Deadline: Friday.\nBudget: at most 200 lines.\nNever push to main.",
+        "My answers to your questions:\n1. yes\n2. no, never push to main",
+        "For each ticket:\nNever include names.",
         "",
     ];
     for text in texts {
