@@ -153,7 +153,48 @@ impl Facts {
     }
 }
 
+/// Programs that change the state of a machine, and what others are told to do that changes it.
+const DEED_PROGRAMS: [&str; 9] = [
+    "rm",
+    "mv",
+    "kill",
+    "pkill",
+    "systemctl",
+    "terraform",
+    "kubectl",
+    "helm",
+    "alembic",
+];
+const DEED_VERBS: [&str; 10] = [
+    "add",
+    "apply",
+    "deploy",
+    "install",
+    "migrate",
+    "publish",
+    "remove",
+    "rollback",
+    "uninstall",
+    "upgrade",
+];
+
 impl ToolRun {
+    /// Whether it is a command of a shell that changes what the rest of the work stands on: a branch, a commit, what is
+    /// installed. Who goes on must know of it more than of anything that was looked up.
+    pub fn changes_state(&self) -> bool {
+        let changes = |part: &str| {
+            let words = part.split_whitespace();
+            let mut words = words.skip_while(|word| WRAPPERS.has(word) || word.contains('='));
+            match (words.next(), words.find(|word| !word.starts_with('-'))) {
+                (Some("git"), Some(verb)) => GIT_DEEDS.contains(&verb),
+                (Some(program), _) if DEED_PROGRAMS.contains(&program) => true,
+                (Some(_), Some(verb)) => DEED_VERBS.contains(&verb),
+                _ => false,
+            }
+        };
+        shell_command(&self.text).is_some_and(|command| command.split(['|', ';', '&']).any(changes))
+    }
+
     /// Whether it only looks something up: all its programs do, or its tool by its name.
     pub fn only_looks(&self) -> bool {
         match shell_command(&self.text) {
@@ -171,8 +212,16 @@ fn shell_command(text: &str) -> Option<&str> {
 }
 
 /// What git does that changes something.
-const GIT_DEEDS: [&str; 10] = [
+const GIT_DEEDS: [&str; 18] = [
+    "checkout",
+    "clean",
     "commit",
+    "init",
+    "pull",
+    "reset",
+    "restore",
+    "stash",
+    "switch",
     "push",
     "merge",
     "rebase",
@@ -220,6 +269,12 @@ impl<'r> CheckedTarget<'r> {
     /// What a call is about: of a shell's, what its command checks; of any other, the file or the first thing that it names.
     fn from_run(run: &'r ToolRun) -> CheckedTarget<'r> {
         let (tool, arguments) = run.text.split_once(": ").unwrap_or((&run.text, ""));
+        // An editor that views a file says nothing of an edit that failed.
+        let mut words = arguments.split_whitespace();
+        let verb = words
+            .next()
+            .filter(|key| *key == "command:")
+            .and_then(|_| words.next());
         let targets: BTreeSet<&str> = match &run.path {
             Some(path) => BTreeSet::from([&**path]),
             None if shell_command(&run.text).is_some() => {
@@ -228,7 +283,7 @@ impl<'r> CheckedTarget<'r> {
             None => first_value(arguments).collect(),
         };
         CheckedTarget {
-            subject: vec![tool],
+            subject: [Some(tool), verb].into_iter().flatten().collect(),
             targets,
         }
     }

@@ -350,6 +350,10 @@ pub(crate) fn is_failure(answer: &str) -> bool {
         || opens_with_error(head)
         || first.starts_with("traceback")
         || first.starts_with("fatal")
+        || head
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains("verification failed"))
         || has_failed_exit(head)
         || has_failed_exit(tail(answer, EDGE))
 }
@@ -379,7 +383,7 @@ pub(crate) fn complaint(answer: &str) -> String {
         first.filter(|l| COMPLAINT.is_in(l) && !has_failed_exit(l))
     };
     let mut named: Vec<&str> = Vec::new();
-    for line in complaining().filter(|line| names_something(line)) {
+    for line in complaining().filter(|line| names_something(line) && !is_code(line)) {
         if named.len() < COMPLAINTS && !named.contains(&line) {
             named.push(line);
         }
@@ -391,6 +395,11 @@ pub(crate) fn complaint(answer: &str) -> String {
             line.unwrap_or("").to_owned()
         }
     }
+}
+
+/// Whether a line is one of a program, which a listing shows: it does not say what went wrong.
+fn is_code(line: &str) -> bool {
+    line.ends_with(['{', '}', ';', '(', ','])
 }
 
 fn names_something(text: &str) -> bool {

@@ -375,10 +375,11 @@ impl FactCollector {
         let Some(run) = self.facts.runs.get_mut(at) else {
             return;
         };
-        // What failed or was refused changed nothing.
+        // What failed or was refused changed nothing, and a short complaint is no file.
         let is_done = outcome == ToolRunOutcome::Ok;
+        let is_read = content.len() > COMPLAINT_BYTES;
         let files = self.unanswered_files.remove(&at).into_iter().flatten();
-        for file in files.filter(|file| is_done || file.act == FileAct::Read) {
+        for file in files.filter(|file| is_done || is_read && file.act == FileAct::Read) {
             self.files.touch(file);
         }
         run.outcome = outcome;
@@ -697,6 +698,9 @@ fn gives_id(answer: &str, call: &str) -> bool {
     });
     gives
 }
+
+/// Bytes of an answer that holds nothing but why a file was not read.
+const COMPLAINT_BYTES: usize = 400;
 
 /// How a tool's answer says the call ended. That the person refused it the wire must say: an answer that only reads so
 /// may be anybody's, and is told in the tool's words.

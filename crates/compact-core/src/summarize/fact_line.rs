@@ -17,8 +17,8 @@ use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::cue_list::PhraseList;
 use crate::ledger::{
     BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
-    ToolRunOutcome, Voice, clip, is_own_order, is_postponement, is_standing_rule, reports_passing,
-    split_sentences,
+    ToolRunOutcome, Voice, clip, is_completion, is_own_order, is_postponement, is_standing_rule,
+    reports_passing, split_sentences,
 };
 use crate::speech::{PastedParts, leave_out_pasted};
 
@@ -160,7 +160,11 @@ fn rule_lines(
     revoked: &RevokedRules<'_>,
     is_shown: &dyn Fn(&str) -> bool,
 ) -> Vec<FactLine> {
-    let live = facts.rules.iter().filter(|f| revoked.is_live(f));
+    // A system's or developer's message stands whole in every view, and its rules are not the user's words.
+    let live = facts
+        .rules
+        .iter()
+        .filter(|f| f.voice != Voice::System && revoked.is_live(f));
     let rules = live.map(|f| (f, None));
     let releases = rule_releases(facts, revoked);
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
@@ -248,19 +252,28 @@ fn open_lines(ledger: &Ledger, finished: &FinishedWork<'_>) -> Vec<FactLine> {
     let facts = &ledger.facts;
     let recent = ledger.next.saturating_sub(ledger.next / 5) as u32;
     let asked = facts.requests.last().map_or(0, |request| request.ordinal);
-    let is_fresh = |f: &Fact| f.ordinal >= recent.max(asked);
+    // What the model said before it committed, the commit settled.
+    let committed = facts.runs.iter().rev().find(|run| is_commit(run));
+    let committed = committed.map_or(0, |run| run.ordinal);
+    let is_fresh = |f: &Fact| f.ordinal >= recent.max(asked).max(committed);
     let mut open: Vec<&Fact> = facts
         .open
         .iter()
         .rev()
         .filter(|f| (is_fresh(f) || is_postponement(&f.text)) && !finished.closes(f))
         .filter(|f| !is_announcement(&f.text))
+        .filter(|f| f.voice == Voice::User || !is_completion(&f.text))
         .collect();
     open.sort_by_key(|f| f.voice != Voice::User);
     let told = open
         .iter()
         .map(|f| new_fact_line(SectionTopic::Open, f.ordinal, &*f.text));
     told.collect()
+}
+
+/// Whether a run committed something.
+fn is_commit(run: &ToolRun) -> bool {
+    run.outcome == ToolRunOutcome::Ok && run.text.contains("git commit")
 }
 
 /// Things that tools made, those of the rarest tools first: what is made all the time is not asked
@@ -369,6 +382,9 @@ fn state_checks(facts: &Facts) -> Vec<&ToolRun> {
     facts.newest_checks().into_iter().take(CHECKS).collect()
 }
 
+static NO_FAILURE: PhraseList =
+    PhraseList::anywhere(include_str!("../../templates/cues/no_failure.txt"));
+
 /// A complaint so long is the same failure whatever command met it.
 const TELLING: usize = 48;
 
@@ -384,7 +400,13 @@ pub(super) fn failure_lines(facts: &Facts) -> Vec<FactLine> {
     } in facts.failed_runs()
     {
         let passes = || is_reported_passing(facts, run.ordinal);
-        if closed_by.is_none() && !passes() && told.insert((why, command_if_needed(run, why))) {
+        // That nothing was found is an answer.
+        let is_answer = run.only_looks() || NO_FAILURE.is_in(why);
+        if closed_by.is_none()
+            && !is_answer
+            && !passes()
+            && told.insert((why, command_if_needed(run, why)))
+        {
             let kind = command_kind(&run.text);
             *counts.entry(kind).or_default() += 1;
             let text = failure_text(facts, run, why);

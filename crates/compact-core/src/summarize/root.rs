@@ -20,7 +20,9 @@ impl<'l> RootDirectory<'l> {
     pub(super) fn from_ledger(ledger: &'l Ledger) -> Self {
         let mut saved: HashMap<&str, usize, foldhash::fast::FixedState> = HashMap::default();
         let paths = ledger.entities.iter().filter(|e| e.kind == NameKind::Path);
-        for path in paths.filter(|p| p.text.starts_with('/')) {
+        let paths = paths.filter(|p| p.text.starts_with('/'));
+        // What only tools print may be anywhere: a cache, another machine's folder.
+        for path in paths.filter(|p| p.spoken_count() > 0) {
             for (end, _) in path.text.match_indices('/').skip(2) {
                 let Some((directory, rest)) = path.text.split_at_checked(end + 1) else {
                     continue;
@@ -51,6 +53,14 @@ impl<'l> RootDirectory<'l> {
         match here.strip_prefix(self.0) {
             Some(rest) if opens && !self.0.is_empty() && has_directory(rest) => self.0.len(),
             _ => 0,
+        }
+    }
+
+    /// A command with its paths made relative, unless it goes to a directory: from there they would lead elsewhere.
+    pub(super) fn shorten_command<'t>(&self, command: &'t str) -> Cow<'t, str> {
+        match command.contains("cd ") {
+            true => Cow::Borrowed(command),
+            false => self.shorten(command),
         }
     }
 

@@ -26,6 +26,8 @@ const RUN: f64 = 0.10;
 /// One that only looks something up: what it found is told below it, or nothing is.
 const LOOK: f64 = 0.04;
 const FAILED: f64 = 0.25;
+/// One that changes what the work stands on.
+const DEED: f64 = 0.25;
 const AGAIN: f64 = 0.06;
 /// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
 const CHANGED_FILE: f64 = 0.25;
@@ -175,6 +177,7 @@ impl TraceBuilder<'_, '_> {
                 worth: weight
                     * match (failed, closed) {
                         (true, None) => FAILED,
+                        _ if run.changes_state() => DEED + often,
                         _ if run.only_looks() => LOOK,
                         _ => RUN + often,
                     },
@@ -201,7 +204,7 @@ impl TraceBuilder<'_, '_> {
             0 | 1 => String::new(),
             n => format!(" (×{n})"),
         };
-        let command = clip(&self.root.shorten(&run.text), COMMAND);
+        let command = clip(&self.root.shorten_command(&run.text), COMMAND);
         self.table.open_named(
             &format!("{} {}", run.ordinal, run.text),
             PieceHead {
