@@ -82,6 +82,6 @@ fn isolated_command() -> Option<Vec<&'static str>> {
 pub(crate) fn run() -> Result<()> {
     environment::TESTS.install_missing()?;
     PACKAGES.install(&Console::Terminal)?;
-    shell::run("cargo", &["build", "--quiet", "--package", "compactctl"])?;
+    shell::build_command(&Console::Terminal, &[])?;
     chore::run_chores(chore::usual_width(), test_chores()?)
 }

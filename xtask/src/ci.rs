@@ -4,6 +4,7 @@
 
 use anyhow::{Result, bail};
 
+use crate::shell::FULL;
 use crate::{
     architecture, dependencies, examples, leftover_notes, licences, pages, requirements, shell,
     tidy,
@@ -101,6 +102,8 @@ fn check_lints() -> Result<String> {
         "--quiet",
         "--workspace",
         "--all-targets",
+        "--features",
+        FULL,
         "--",
         "-D",
         "warnings",
@@ -112,11 +115,11 @@ fn check_lints() -> Result<String> {
 /// Checks that what is shipped builds without its features, and without the dependencies that only those
 /// need.
 fn check_lean_build() -> Result<String> {
-    let lean = ["--package", "compactctl", "--no-default-features"];
+    let lean = ["--package", "compactctl"];
     shell::run("cargo", &[&["check", "--quiet"], &lean[..]].concat())?;
     let tree = ["tree", "--edges", "normal", "--prefix", "none"];
     let tree = shell::output("cargo", &[&tree[..], &lean].concat())?;
-    for optional in ["compact-eval", "compact-gateway"] {
+    for optional in ["compact-eval", "compact-gateway", "compact-dashboard"] {
         let is_optional = |line: &str| line.split(' ').next() == Some(optional);
         if tree.lines().any(is_optional) {
             bail!("compactctl depends on {optional} without its feature");
@@ -130,6 +133,8 @@ fn check_docs() -> Result<String> {
         "doc",
         "--quiet",
         "--workspace",
+        "--features",
+        FULL,
         "--no-deps",
         "--document-private-items",
     ];

@@ -33,10 +33,7 @@ type SessionOutcome = Result<Option<String>>;
 
 /// Runs every session through every command; fails when one fails.
 pub(crate) fn run(paths: &[PathBuf]) -> Result<()> {
-    shell::run(
-        "cargo",
-        &["build", "--quiet", "--release", "--package", "compactctl"],
-    )?;
+    shell::build_command(&shell::Console::Terminal, &["--release"])?;
     let mut files = Vec::new();
     for path in paths {
         collect(path, &mut files)?;

@@ -79,7 +79,7 @@ fn find_browser() -> Option<&'static str> {
 /// Gets what is missing and runs the tests, without the rest of `cargo xtask test`.
 pub(crate) fn run() -> Result<()> {
     install(&Console::Terminal)?;
-    shell::run("cargo", &["build", "--quiet", "--package", "compactctl"])?;
+    shell::build_command(&Console::Terminal, &[])?;
     let chores = test_chore().into_iter().collect();
     chore::run_chores(chore::usual_width(), chores)
 }

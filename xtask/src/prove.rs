@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use self::report::{ProofOutcome, ProofRow};
-use crate::shell::{self, Console};
+use crate::shell::{self, Console, FULL};
 use crate::storage::{self, TestServers};
 use crate::{environment, fuzz, python};
 
@@ -316,18 +316,18 @@ impl Proof {
         let seconds = u64::from(trials);
         match self.test {
             ProofTest::Rust { package, name } => {
-                let test = ["test", "-p", package, "--tests", "--", "--exact"];
-                let arguments = [&test[..], &[name, "--nocapture"]].concat();
+                let exact = ["--tests", "--", "--exact", name, "--nocapture"];
+                let arguments = [&["test", "-p", package], features_of(package), &exact].concat();
                 console.run("cargo", &arguments, &variables)
             }
             ProofTest::RustFilter { package, part } => {
-                let arguments = ["test", "-p", package, "--tests", "--", part];
+                let filter = ["--tests", "--", part];
+                let arguments = [&["test", "-p", package], features_of(package), &filter].concat();
                 console.run("cargo", &arguments, &variables)
             }
             ProofTest::Python(test) => python::test_one(console, test, &variables),
             ProofTest::Command(test) => {
-                let build = ["build", "--quiet", "--release", "--package", "compactctl"];
-                console.run("cargo", &build, &[])?;
+                shell::build_command(console, &["--release"])?;
                 let program = shell::target_folder().join("release/compactctl");
                 let program = program.display().to_string();
                 variables.push(("COMPACTCTL", &program));
@@ -337,6 +337,14 @@ impl Proof {
             ProofTest::Guided => fuzz::guided::run(console, seconds, None, Some(SEED)),
             ProofTest::Peers => python::bench_wheel(console),
         }
+    }
+}
+
+/// The features that the tests of a package need.
+fn features_of(package: &str) -> &'static [&'static str] {
+    match package {
+        "compactctl" => &["--features", FULL],
+        _ => &[],
     }
 }
 

@@ -7,6 +7,22 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+/// The feature by which the command has everything, as the workspace names it.
+pub(crate) const FULL: &str = "compactctl/full";
+
+/// Builds the command with everything it can do, with these further arguments.
+pub(crate) fn build_command(console: &Console, more: &[&str]) -> Result<()> {
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "compactctl",
+        "--features",
+        FULL,
+    ];
+    console.run("cargo", &[&build[..], more].concat(), &[])
+}
+
 /// Returns the root of the repository.
 pub(crate) fn repo_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use crate::chore::{self, Chore};
-use crate::shell::{self, Console};
+use crate::shell::{self, Console, FULL};
 use crate::storage::{self, TestServers, flawed};
 use crate::{agents, collector, dashboard, environment, fuzz, python, wire};
 
@@ -161,8 +161,15 @@ fn has_nextest() -> bool {
 
 fn compile_tests(console: &Console) -> Result<()> {
     let arguments: &[&str] = match has_nextest() {
-        true => &["nextest", "run", "--workspace", "--no-run"],
-        false => &["test", "--workspace", "--no-run"],
+        true => &[
+            "nextest",
+            "run",
+            "--workspace",
+            "--features",
+            FULL,
+            "--no-run",
+        ],
+        false => &["test", "--workspace", "--features", FULL, "--no-run"],
     };
     console.run("cargo", arguments, &[])
 }
@@ -186,21 +193,47 @@ fn run_rust_tests(console: &Console, servers: &TestServers) -> Result<()> {
             "nextest",
             "run",
             "--workspace",
+            "--features",
+            FULL,
             "--no-fail-fast",
             "--failure-output=final",
         ];
         console.run("cargo", &arguments, &variables)?;
         // nextest leaves the examples in the documentation out.
-        return console.run("cargo", &["test", "--quiet", "--workspace", "--doc"], &[]);
+        let arguments = [
+            "test",
+            "--quiet",
+            "--workspace",
+            "--features",
+            FULL,
+            "--doc",
+        ];
+        return console.run("cargo", &arguments, &[]);
     }
-    console.run("cargo", &["test", "--quiet", "--workspace"], &variables)
+    let arguments = ["test", "--quiet", "--workspace", "--features", FULL];
+    console.run("cargo", &arguments, &variables)
 }
 
 /// Runs what is quick. Without nextest nobody knows which tests are slow, and all of Rust run.
 fn run_fast_tests() -> Result<()> {
     let arguments: &[&str] = match has_nextest() {
-        true => &["nextest", "run", "--workspace", "--profile", "fast"],
-        false => &["test", "--quiet", "--workspace", "--tests"],
+        true => &[
+            "nextest",
+            "run",
+            "--workspace",
+            "--features",
+            FULL,
+            "--profile",
+            "fast",
+        ],
+        false => &[
+            "test",
+            "--quiet",
+            "--workspace",
+            "--features",
+            FULL,
+            "--tests",
+        ],
     };
     shell::run("cargo", arguments)
 }

@@ -78,11 +78,11 @@ impl Failure {
     }
 
     /// A command that was left out of this build, and how to get one that has it.
-    #[cfg(any(test, not(feature = "eval"), not(feature = "gateway")))]
+    #[cfg(any(test, not(feature = "full")))]
     pub(crate) fn without_feature(name: &str) -> Failure {
         Failure::usage(
             format!("this build has no `{name}`: it was made without the cargo feature `{name}`"),
-            &format!("build one that has it: `cargo install compactctl --features {name}`"),
+            "build one that has everything with `--features full`, as in `cargo run --release --features full`",
         )
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::Release;
 use super::tarball::TarEntry;
-use crate::shell;
+use crate::shell::{self, FULL};
 
 /// Shells, and the file that each finds its completions in, below `/usr/share`.
 const SHELLS: [(&str, &str); 3] = [
@@ -31,7 +31,8 @@ pub(super) fn build(release: &Release) -> Result<BuiltCommand> {
     let mut command = cargo_command(release);
     command
         .args(["rustc", "--locked", "--profile", "dist", "--target", target])
-        .args(["--package", "compactctl", "--bin", "compactctl", "--"])
+        .args(["--package", "compactctl", "--bin", "compactctl"])
+        .args(["--features", FULL, "--"])
         // Only the command is static: what it is made of is compiled once, for the wheel too.
         .args(["-C", "target-feature=+crt-static"]);
     if !command.status().context("could not start cargo")?.success() {

@@ -9,7 +9,7 @@ fn a_command_that_was_left_out_names_its_feature_and_how_to_get_it() {
             "kind": "usage",
             "exit_code": 2,
             "message": "this build has no `eval`: it was made without the cargo feature `eval`",
-            "help": "build one that has it: `cargo install compactctl --features eval`",
+            "help": "build one that has everything with `--features full`, as in `cargo run --release --features full`",
         } })
     );
 }
