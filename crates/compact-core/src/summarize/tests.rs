@@ -1324,3 +1324,67 @@ fn what_was_pasted_is_told_in_the_story() {
     let told = "user, partly pasted: Is it spam?\n  [pasted: Dear client,";
     assert!(story.contains(told), "{text}");
 }
+
+/// Readers of real views were misled by each of these.
+#[test]
+fn what_changes_the_state_is_told_and_what_only_looked_is_no_failure() {
+    let user = |t: &str| Entry::from_text("u", Role::User, t);
+    let model = |t: &str| Entry::from_text("a", Role::Assistant, t);
+    let bash = |id: &str, command: &str| {
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        call(id, "Bash", &arguments)
+    };
+    let entries = [
+        Entry::from_text(
+            "d",
+            Role::Developer,
+            "You must never take a destructive action.",
+        ),
+        user("Mend the wrapper of the tool."),
+        model("The local branch is out of sync with the remote, so a reset is still needed."),
+        bash("1", "git reset --hard origin/fix-wrapper"),
+        result("1", "HEAD is now at 2eedc61f wrapper"),
+        bash("2", "grep -rn LOCAL_DEV scripts"),
+        result("2", "Exit code: 1"),
+        call("3", "Read", r#"{"file_path":"scripts/.env.example"}"#),
+        result("3", "Error: File does not exist."),
+        call(
+            "4",
+            "apply_patch",
+            r#"{"input":"*** Update File: scripts/gone.sh\n@@\n+export LOCAL_DEV=1"}"#,
+        ),
+        result("4", "apply_patch verification failed: no such hunk"),
+        model("The remaining guard for LOCAL_DEV still needs a test."),
+        bash("5", "git commit -m 'wrapper: guard'"),
+        result("5", "[fix-wrapper 3f2d1cb] wrapper: guard"),
+        model("Committed the guard."),
+    ];
+    let ledger = Ledger::from_entries(&entries, 0);
+    let text = body_of(&ledger, 400);
+    assert!(text.contains("git reset --hard"), "{text}");
+    assert!(text.contains("git commit -m"), "{text}");
+    for misleading in [
+        "destructive action",
+        "not passed since",
+        "failed: Exit code: 1",
+        "also read",
+        "Files changed",
+        "Left open",
+    ] {
+        assert!(!text.contains(misleading), "{misleading}: {text}");
+    }
+}
+
+fn body_of(ledger: &Ledger, tokens: u64) -> String {
+    render_body(&RenderRequest {
+        ledger,
+        ranking: &NameRanking::from_ledger(ledger, Style::TaskState, None),
+        style: Style::TaskState,
+        budget: Units(tokens * 4),
+        estimator: &Chars4,
+        company: SummaryNeighbours::Alone,
+        visible: &VisibleTexts::default(),
+        prose: "",
+    })
+    .text
+}

@@ -106,10 +106,7 @@ impl TraceBuilder<'_, '_> {
             let Some((mention, run)) = newest else {
                 continue;
             };
-            let head = match &run.path {
-                Some(path) => self.file_head(path, run.ordinal),
-                None => self.run_head(run, 1),
-            };
+            let head = self.source_head(run);
             let name = self.root.shorten(&entity.text);
             let label = self.table.heads.get(head).map(|head| head.label.as_str());
             // A file or a command that is named for itself needs no more than its own line.
@@ -186,6 +183,15 @@ impl TraceBuilder<'_, '_> {
                 about: None,
                 form: PieceForm::Text,
             });
+        }
+    }
+
+    /// The head of what a run showed: its file, or the run itself where it named none or did not get it.
+    fn source_head(&mut self, run: &ToolRun) -> usize {
+        let is_failed = matches!(run.outcome, ToolRunOutcome::Failed(_));
+        match run.path.as_deref().filter(|_| !is_failed) {
+            Some(path) => self.file_head(path, run.ordinal),
+            None => self.run_head(run, 1),
         }
     }
 
@@ -343,10 +349,7 @@ impl TraceBuilder<'_, '_> {
             {
                 continue;
             }
-            let head = *head.get_or_insert_with(|| match &run.path {
-                Some(path) => self.file_head(path, run.ordinal),
-                None => self.run_head(run, 1),
-            });
+            let head = *head.get_or_insert_with(|| self.source_head(run));
             if !self.series.admits(head, &line) {
                 continue;
             }
@@ -465,6 +468,8 @@ fn outcome_text(run: &ToolRun, closed_by: Option<u32>) -> String {
         },
         ToolRunOutcome::Failed(why) => match closed_by {
             Some(pass) => format!("→ failed: {why} (passed since, #{pass})"),
+            // A search that found nothing did what it was asked for.
+            None if run.only_looks() => format!("→ {why}"),
             None => format!("→ failed: {why}"),
         },
         ToolRunOutcome::Refused(why) => format!("→ {}", refusal_text(why)),
