@@ -276,6 +276,9 @@ pub(super) fn identify_rules() -> RulesIdentity {
     }
     for context in &CONTEXTS {
         hasher.update(context.pattern.as_bytes());
+        for trigger in context.triggers {
+            hasher.update(trigger.as_bytes());
+        }
     }
     (RULES_VERSION, hasher.finalize().to_hex().to_string())
 }
