@@ -71,7 +71,7 @@ function cost(usage) {
 }
 
 test("the page says what the last hour cost, by project and week, and what was cached", async () => {
-  const page = await openPage(browser, address);
+  const page = await openPage(browser, address, { height: 1350 });
   await visit(page, "/");
   await tabTo(page, "Money");
   await page.keyboard.press("Enter");
@@ -130,6 +130,18 @@ test("a session's compactions have a reason, a cost and what came of it", async 
 
 test("the pages are clean in every size and scheme", async () => {
   for (const path of ["/money", `/session?name=${session}`]) await checkEverywhere(browser, address, path);
+});
+
+test("a terminal shows the list until Ctrl-C, and is left as it was", async () => {
+  const typed = scene.open(["top", "--seconds", "0.2"]);
+  await typed.saw(session);
+  typed.write("\x03");
+  const [code, text] = await typed.ended;
+  assert.equal(code, 0, text);
+  for (const [opened, closed] of [["\x1b[?1049h", "\x1b[?1049l"], ["\x1b[?25l", "\x1b[?25h"], ["\x1b[?7l", "\x1b[?7h"]]) {
+    assert.equal(text.split(opened).length, 2);
+    assert.ok(text.indexOf(opened) < text.indexOf(session) && text.lastIndexOf(session) < text.indexOf(closed), JSON.stringify(text));
+  }
 });
 
 test("the list in a terminal says the same", () => {

@@ -116,6 +116,23 @@ done
     return { child, address };
   }
 
+  // Opens the program on a terminal of its own.
+  open(args) {
+    // The shell would answer Ctrl-C as well.
+    const command = `exec ${[program, ...args].map((word) => `'${word}'`).join(" ")}`;
+    const child = spawn("script", ["--quiet", "--return", "--command", command, "/dev/null"], { cwd: this.folder, env: this.environment({ TERM: "xterm" }), stdio: ["pipe", "pipe", "inherit"] });
+    this.children.push(child);
+    let text = "";
+    const waiting = [];
+    child.stdout.on("data", (part) => {
+      text += part;
+      for (const [words, done] of waiting) if (text.includes(words)) done();
+    });
+    const saw = (words) => new Promise((done) => { waiting.push([words, done]); if (text.includes(words)) done(); });
+    const ended = new Promise((done) => child.on("exit", (code) => done([code, text])));
+    return { saw, ended, write: (keys) => child.stdin.write(keys) };
+  }
+
   async dashboard(args = [], more = {}) {
     const { address } = await this.start(["dashboard", "--listen", "127.0.0.1:0", ...args], /(http:\/\/\S+?)\/\n/, more);
     return address;

@@ -25,13 +25,11 @@ use crate::report::table::{Column, Table};
 use crate::report::text::one_line;
 use crate::stop::{Hangup, StopRequest};
 
-/// The other screen, without a cursor; and back again.
-const OPEN_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
-const CLOSE_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
-/// The first line; what is left of a line, of a screen.
-const HOME: &str = "\x1b[H";
-const CLEAR_LINE: &str = "\x1b[K";
-const CLEAR_REST: &str = "\x1b[J";
+/// The other screen, without a cursor and without a second line for what is too long; and back again.
+const OPEN_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const CLOSE_SCREEN: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// An empty screen, from its first line on.
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[J";
 
 /// Lines around the rows: what it is, the heads of the columns, an empty one.
 const FRAME_LINES: usize = 4;
@@ -65,10 +63,9 @@ async fn watch(compact: &Compact, args: &TopArgs) -> Result<CommandAnswer, Failu
     loop {
         let lines = args.lines.or_else(terminal_rows);
         let state = TopState::read(compact, lines).await?;
-        let text = state.render();
-        let lines = text.lines().map(|line| format!("{line}{CLEAR_LINE}\r\n"));
-        let drawn: String = lines.collect();
-        output::print_styled(&format!("{HOME}{drawn}{CLEAR_REST}"))?;
+        // Whoever wants no colours still wants the list in its place.
+        output::print_bytes(CLEAR_SCREEN.as_bytes())?;
+        output::print_styled(&state.render())?;
         let pause = Duration::from_secs_f64(args.seconds);
         let is_over = timeout(pause, asked.wait_for(|asked| *asked)).await;
         if is_over.is_ok() {
