@@ -10,7 +10,7 @@ use crate::json::{ItemContext, Members, is_list, is_object, is_string, is_true, 
 use crate::media;
 use crate::parts;
 
-/// Stands before the name of the function that a response without an id answers.
+/// Stands between the id that a response gives, which may be none, and the name of the function that it answers.
 pub(super) const BY_NAME: char = '\u{0}';
 
 #[derive(Default, Deserialize)]
@@ -116,17 +116,9 @@ fn read_response<'a>(
     pieces: &mut Vec<BlockPiece<'a>>,
 ) -> Result<(), FormatError> {
     let function = read_function(at, "parts[].functionResponse", raw)?;
-    let call = string_value(function.id)
-        .filter(|id| !id.is_empty())
-        .map_or_else(
-            || {
-                format!(
-                    "{BY_NAME}{}",
-                    string_value(function.name).unwrap_or_default()
-                )
-            },
-            String::from,
-        );
+    let id = string_value(function.id).unwrap_or_default();
+    let name = string_value(function.name).unwrap_or_default();
+    let call = format!("{id}{BY_NAME}{name}");
     let (content, texts, is_error) = function.response.map(response_text).unwrap_or_default();
     pieces.push(BlockPiece {
         block: Block::ToolResult {

@@ -101,8 +101,16 @@ pub(super) fn read_elements(
 
 struct GeminiReader {
     reading: TranscriptReading,
-    /// The calls of the latest content that made any: id and name, those answered left out.
-    open: VecDeque<(String, String)>,
+    /// The calls of the latest content that made any, those answered left out.
+    open: VecDeque<OpenFunction>,
+}
+
+/// A call that no response has answered yet.
+struct OpenFunction {
+    id: String,
+    name: String,
+    /// Whether the id is ours, for want of one in the document.
+    is_unnamed: bool,
 }
 
 impl GeminiReader {
@@ -166,7 +174,7 @@ impl GeminiReader {
         Ok(())
     }
 
-    /// Names the calls that have no id, and finds the calls of responses that name none.
+    /// Names the calls that have no id, and finds the calls of responses.
     fn pair_calls(&mut self, blocks: &mut [Block], line: usize) {
         if blocks.iter().any(|b| matches!(b, Block::ToolCall { .. })) {
             self.open.clear();
@@ -174,35 +182,41 @@ impl GeminiReader {
         for (n, block) in blocks.iter_mut().enumerate() {
             match block {
                 Block::ToolCall { id, name, .. } => {
-                    if id.is_empty() {
+                    let is_unnamed = id.is_empty();
+                    if is_unnamed {
                         *id = format!("call-{line}-{n}");
                     }
-                    self.open.push_back((id.clone(), name.clone()));
+                    self.open.push_back(OpenFunction {
+                        id: id.clone(),
+                        name: name.clone(),
+                        is_unnamed,
+                    });
                 }
                 Block::ToolResult { call, .. } => {
-                    let found = self.find_open_call(call);
-                    match found.and_then(|at| self.open.remove(at)) {
-                        Some((id, _)) => *call = id,
-                        None if call.starts_with(part::BY_NAME) => {
-                            *call = format!("response-{line}-{n}");
-                        }
-                        None => {}
-                    }
+                    let (id, name) = call.split_once(part::BY_NAME).unwrap_or((call, ""));
+                    let found = self.find_open_call(id, name);
+                    *call = match found.and_then(|at| self.open.remove(at)) {
+                        Some(open) => open.id,
+                        None if id.is_empty() => format!("response-{line}-{n}"),
+                        None => id.to_owned(),
+                    };
                 }
                 _ => {}
             }
         }
     }
 
-    /// Returns the open call with this id; the first one of this name; the first one.
-    fn find_open_call(&self, call: &str) -> Option<usize> {
-        match call.strip_prefix(part::BY_NAME) {
-            None => self.open.iter().position(|(id, _)| id == call),
-            Some(wanted) => {
-                let named = self.open.iter().position(|(_, name)| name == wanted);
-                named.or((!self.open.is_empty()).then_some(0))
-            }
-        }
+    /// Returns the open call with this id. A response without one, or with one where the calls have none, as Gemini CLI's
+    /// sub-agents write them, answers the first call of its name, or else the first.
+    fn find_open_call(&self, id: &str, name: &str) -> Option<usize> {
+        let has_id = |open: &OpenFunction| !id.is_empty() && open.id == id;
+        let is_open_to = |open: &OpenFunction| id.is_empty() || open.is_unnamed;
+        let calls = || self.open.iter();
+        let by_id = calls().position(has_id);
+        let by_name = || calls().position(|open| is_open_to(open) && open.name == name);
+        by_id
+            .or_else(by_name)
+            .or_else(|| calls().position(is_open_to))
     }
 }
 

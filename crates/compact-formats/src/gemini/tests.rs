@@ -76,6 +76,29 @@ fn words_after_responses_stay_with_them() {
 }
 
 #[test]
+fn a_response_with_an_id_answers_a_call_without_one() {
+    let call = |name: &str| json!({"functionCall": {"name": name, "args": {}}});
+    let answer = |id: &str, name: &str| json!({"functionResponse": {"id": id, "name": name, "response": {"output": name}}});
+    let parsed = read(&json!([
+        {"role": "user", "parts": [{"text": "Look."}]},
+        {"role": "model", "parts": [call("a"), call("b")]},
+        {"role": "user", "parts": [answer("x#0", "b"), answer("x#1", "a")]},
+    ]));
+    let entries = &parsed.conversation.entries;
+    let calls = entries[1].blocks.iter().filter_map(|block| match block {
+        Block::ToolCall { id, .. } => Some(id.as_str()),
+        _ => None,
+    });
+    let answered = entries[2].blocks.iter().filter_map(|block| match block {
+        Block::ToolResult { call, .. } => Some(call.as_str()),
+        _ => None,
+    });
+    let calls: Vec<&str> = calls.collect();
+    assert_eq!(answered.collect::<Vec<_>>(), [calls[1], calls[0]]);
+    assert!(entries.iter().all(|entry| !entry.meta.malformed));
+}
+
+#[test]
 fn a_response_stays_an_object_and_a_signature_where_it_is() {
     let parsed = read(&parallel());
     let set = |at: usize, text: &str| (at, BlockEdit::SetText(text.to_owned()));
