@@ -154,25 +154,17 @@ impl Facts {
 }
 
 /// Programs that change the state of a machine, and what others are told to do that changes it.
-const DEED_PROGRAMS: [&str; 9] = [
-    "rm",
-    "mv",
-    "kill",
-    "pkill",
-    "systemctl",
-    "terraform",
-    "kubectl",
-    "helm",
-    "alembic",
-];
-const DEED_VERBS: [&str; 10] = [
+const DEED_PROGRAMS: [&str; 4] = ["rm", "mv", "kill", "pkill"];
+const DEED_VERBS: [&str; 12] = [
     "add",
     "apply",
+    "delete",
     "deploy",
     "install",
     "migrate",
     "publish",
     "remove",
+    "restart",
     "rollback",
     "uninstall",
     "upgrade",

@@ -506,15 +506,27 @@ fn announcement(line: &str) -> Option<Announcement> {
 /// Characters of a line that does nothing but show a text.
 const SHOWING: usize = 160;
 
-/// Whether a line without a colon shows a text that follows it: it names one and points to it, or asks to work on it.
+/// Whether a line without a colon shows a text that follows it, by its last sentence: it points to one by its kind, asks
+/// to work on one or asks about what it points to. Who directs does something else.
 fn is_showing(line: &str) -> bool {
-    !is_listed(line) && heading_level(line).is_none() && line.len() <= SHOWING && shows_text(line)
+    let sentence = line.rsplit_once(". ").map_or(line, |(_, last)| last).trim();
+    let directs = || DIRECTIVES.is_in(sentence);
+    let asks = || sentence.ends_with('?') && POINTING_WORDS.is_in(sentence);
+    let shows = || TEXT_TASKS.is_in(sentence) || !directs() && (asks() || points_to_text(sentence));
+    !is_listed(line) && heading_level(line).is_none() && sentence.len() <= SHOWING && shows()
 }
 
-/// Whether a line is about a text that stands beside it.
-fn shows_text(line: &str) -> bool {
-    let points = POINTING_WORDS.is_in(line);
-    points && PASTE_WORDS.is_in(line) || TEXT_TASKS.is_in(line) || points && line.ends_with('?')
+/// Words between one that points and what it points to.
+const NEAR: usize = 3;
+
+/// Whether a word for a text stands beside one that points: `this README`, `the page below`, `here is the log`.
+fn points_to_text(sentence: &str) -> bool {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let mut windows = words.windows(words.len().clamp(1, NEAR + 1));
+    windows.any(|near| {
+        let has = |list: &PhraseList| near.iter().any(|word| list.is_in(word));
+        has(&POINTING_WORDS) && has(&PASTE_WORDS)
+    })
 }
 
 /// Lines before a request that closes a message: fewer are no text that it is about.

@@ -190,6 +190,8 @@ fn what_a_person_writes_is_their_own() {
         "Deadline: Friday.\nBudget: at most 200 lines.\nNever push to main.",
         "My answers to your questions:\n1. yes\n2. no, never push to main",
         "For each ticket:\nNever include names.",
+        "Please do this one now: report the lists. Ticket is B-49.\nNever push to main.",
+        "Could you do this in Rust?\nNever push to main.",
         "",
     ];
     for text in texts {
