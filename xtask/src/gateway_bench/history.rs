@@ -170,7 +170,11 @@ impl GrowingHistory {
     fn prose(&mut self, bytes: usize) -> String {
         let mut text = String::new();
         while text.len() < bytes {
-            let end = if self.draw() % 12 == 0 { ". " } else { " " };
+            let end = if self.draw().is_multiple_of(12) {
+                ". "
+            } else {
+                " "
+            };
             text.push_str(self.word());
             text.push_str(end);
         }

@@ -76,6 +76,15 @@ impl Figure {
 }
 
 impl Limit {
+    fn new(what: impl Into<String>, measured: f64, most: f64, unit: &'static str) -> Limit {
+        Limit {
+            what: what.into(),
+            measured,
+            most,
+            unit,
+        }
+    }
+
     /// Returns whether the demand is met.
     pub(super) fn holds(&self) -> bool {
         self.measured <= self.most
@@ -92,23 +101,33 @@ pub(super) fn check_limits(
     summaries: &[Vec<LoadSample>; 2],
     memory: (f64, f64),
 ) -> Vec<Limit> {
+    let mut limits = size_limits(figures);
+    for (samples, which) in summaries.iter().zip(["seen before", "never seen"]) {
+        let times = samples.iter().map(|sample| milliseconds(sample.whole));
+        let times: Vec<f64> = times.collect();
+        let what = format!("a summary of 200k tokens, {which}: p50");
+        limits.push(Limit::new(what, quantile(&times, 0.5), 100.0, "ms"));
+    }
+    let what = "memory after 100,000 requests; after 20,000 and a tenth";
+    limits.push(Limit::new(what, memory.1, memory.0 * 1.1, "MB"));
+    let ours = figures
+        .iter()
+        .filter(|figure| figure.kind == ProxyKind::Ours);
+    let changed: u32 = ours.map(|figure| figure.kept.1 - figure.kept.0).sum();
+    let what = "requests that do not go on from the one before";
+    let most = f64::from(super::FIRST_VIEWS);
+    limits.push(Limit::new(what, f64::from(changed), most, ""));
+    limits
+}
+
+/// Compares what requests of each size cost.
+fn size_limits(figures: &[Figure]) -> Vec<Limit> {
     let mut limits = Vec::new();
-    let mut add = |what: &str, measured, most, unit| {
-        limits.push(Limit {
-            what: what.to_owned(),
-            measured,
-            most,
-            unit,
-        });
-    };
+    let mut add = |what, measured, most| limits.push(Limit::new(what, measured, most, "ms"));
     if let Some((direct, nginx, ours)) = find_three(figures, "0.13 kB") {
-        let floor = nginx.added(direct, 0.5);
-        add(
-            "0.13 kB: added, p50; nginx and 0.5 ms",
-            ours.added(direct, 0.5),
-            floor + 0.5,
-            "ms",
-        );
+        let most = nginx.added(direct, 0.5) + 0.5;
+        let what = "0.13 kB: added, p50; nginx and 0.5 ms";
+        add(what, ours.added(direct, 0.5), most);
     }
     if let Some((direct, _, ours)) = find_three(figures, "86 kB") {
         let peers = figures.iter();
@@ -117,61 +136,17 @@ pub(super) fn check_limits(
             .map(|peer| (peer.added(direct, 0.99), peer.cpu_ms()))
             .unzip();
         let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-        add(
-            "86 kB: added, p99; the best other gateway",
-            ours.added(direct, 0.99),
-            least(&p99),
-            "ms",
-        );
-        add(
-            "86 kB: processor; the best other gateway",
-            ours.cpu_ms(),
-            least(&cpu),
-            "ms",
-        );
+        let what = "86 kB: added, p99; the best other gateway";
+        add(what, ours.added(direct, 0.99), least(&p99));
+        let what = "86 kB: processor; the best other gateway";
+        add(what, ours.cpu_ms(), least(&cpu));
     }
     if let Some((direct, _, ours)) = find_three(figures, "4 MB") {
-        add(
-            "4 MB, a frozen view: added, p50",
-            ours.added(direct, 0.5),
-            15.0,
-            "ms",
-        );
-        add(
-            "4 MB, a frozen view: added, p99",
-            ours.added(direct, 0.99),
-            40.0,
-            "ms",
-        );
+        let what = "4 MB, a frozen view: added, p50";
+        add(what, ours.added(direct, 0.5), 15.0);
+        let what = "4 MB, a frozen view: added, p99";
+        add(what, ours.added(direct, 0.99), 40.0);
     }
-    for (samples, which) in summaries.iter().zip(["seen before", "never seen"]) {
-        let times: Vec<f64> = samples
-            .iter()
-            .map(|sample| milliseconds(sample.whole))
-            .collect();
-        add(
-            &format!("a summary of 200k tokens, {which}: p50"),
-            quantile(&times, 0.5),
-            100.0,
-            "ms",
-        );
-    }
-    add(
-        "memory after 100,000 requests; after 20,000 and a tenth",
-        memory.1,
-        memory.0 * 1.1,
-        "MB",
-    );
-    let ours = figures
-        .iter()
-        .filter(|figure| figure.kind == ProxyKind::Ours);
-    let changed: u32 = ours.map(|figure| figure.kept.1 - figure.kept.0).sum();
-    add(
-        "requests that do not go on from the one before",
-        f64::from(changed),
-        f64::from(super::FIRST_VIEWS),
-        "",
-    );
     limits
 }
 

@@ -47,7 +47,7 @@ impl PastedParts {
     pub fn find(text: &str) -> PastedParts {
         if let Some(request) = closing_request(text) {
             return PastedParts {
-                places: vec![0..request],
+                places: std::iter::once(0..request).collect(),
                 is_open: false,
             };
         }
