@@ -312,9 +312,12 @@ impl Compact {
         events::build_sink(&self.parts.config, &own, redactor)
     }
 
-    /// Returns the journal of the data directory; `None` where nothing is kept.
+    /// Returns the journal of the data directory; `None` where nothing is kept, or not on this machine.
     pub(crate) fn journal(&self) -> Option<Journal> {
-        let root = self.data_directory().filter(|_| self.keeps_originals())?;
+        let is_here = self.parts.config.storage.adapter != StorageAdapter::S3;
+        let root = self
+            .data_directory()
+            .filter(|_| is_here && self.keeps_originals())?;
         Some(Journal::new(root))
     }
 

@@ -19,6 +19,8 @@ const RULE: usize = 320;
 const SENTENCES: usize = 2000;
 /// How often a cut is tried that turned out too long.
 const TRIES: usize = 6;
+/// Bytes of a message that somebody may have written: of a longer one, head and tail have to do.
+const LONGEST: usize = 1 << 18;
 
 /// Message cut to at most `limit` units; `None` when it fits as it is.
 pub(super) fn clip_request(
@@ -28,6 +30,9 @@ pub(super) fn clip_request(
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
     let plain = clip_text(whole, limit, estimator, pointer)?;
+    if whole.len() > LONGEST {
+        return Some(plain);
+    }
     let request = LongRequest {
         whole,
         total: whole.chars().count(),

@@ -166,8 +166,8 @@ struct PasteReader<'t> {
     begun: bool,
     /// Whether the writer's last line shows a text.
     shows: bool,
-    /// Whether lines that open with names are somebody's talk.
-    is_talk: bool,
+    /// Whether lines that open with names are somebody's talk, once one was met.
+    is_talk: Option<bool>,
     /// The levels of the writer's own headings.
     heading_levels: Vec<usize>,
     /// Where the line above stands, if it opens with somebody's name.
@@ -185,7 +185,7 @@ impl<'t> PasteReader<'t> {
             announced: None,
             begun: false,
             shows: false,
-            is_talk: TALK_WORDS.is_in(text),
+            is_talk: None,
             heading_levels: Vec::new(),
             spoken: None,
             closings: None,
@@ -306,14 +306,15 @@ impl<'t> PasteReader<'t> {
             self.add(place.start + at..place.end);
         }
         self.announced = announcement(line.trim());
-        self.shows = [&POINTING_WORDS, &PASTE_WORDS, &TEXT_TASKS]
-            .iter()
-            .any(|words| words.is_in(line));
+        let words = [&POINTING_WORDS, &PASTE_WORDS, &TEXT_TASKS];
+        self.shows = line.len() <= SHOWING && words.iter().any(|words| words.is_in(line));
     }
 
     /// Two lines that open with different names are somebody's talk.
     fn take_speech(&mut self, place: Range<usize>, text: &str) {
-        let named = self.is_talk && speaker(text).is_some();
+        let whole = self.text;
+        let mut is_talk = || *self.is_talk.get_or_insert_with(|| TALK_WORDS.is_in(whole));
+        let named = speaker(text).is_some() && is_talk();
         match self.spoken.take() {
             Some(above) if named => {
                 self.add(above);
