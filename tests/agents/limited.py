@@ -144,7 +144,7 @@ class Gemini:
 
     def finish(self, text: str, used: int) -> tuple[int, bytes, str]:
         """Ends the work; a sub-agent does that by a function."""
-        functions = [function for tool in self.body["tools"] for function in tool.get("functionDeclarations", [])]
+        functions = [function for tool in self.body.get("tools", []) for function in tool.get("functionDeclarations", [])]
         ends = [function for function in functions if function["name"] == "complete_task"]
         if not ends:
             return self.answer(text, None, used)
