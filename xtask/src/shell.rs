@@ -3,12 +3,18 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 /// The feature by which the command has everything, as the workspace names it.
 pub(crate) const FULL: &str = "compactctl/full";
+
+/// How long a program with a log of its own may run. Nobody looks at it meanwhile, so one that hangs would hold up
+/// everything until a build server gives up and shows nothing.
+const LONGEST_RUN: Duration = Duration::from_secs(30 * 60);
 
 /// Builds the command with everything it can do, with these further arguments.
 pub(crate) fn build_command(console: &Console, more: &[&str]) -> Result<()> {
@@ -71,16 +77,24 @@ impl Console {
             .args(arguments)
             .envs(variables.iter().copied())
             .current_dir(repo_root());
-        if let Some(mut file) = self.open_file()? {
-            writeln!(file, "$ {line}")?;
-            command
-                .stdin(Stdio::null())
-                .stdout(file.try_clone()?)
-                .stderr(file);
-        }
-        let status = command
-            .status()
+        let has_own_log = match self.open_file()? {
+            Some(mut file) => {
+                writeln!(file, "$ {line}")?;
+                command
+                    .stdin(Stdio::null())
+                    .stdout(file.try_clone()?)
+                    .stderr(file);
+                true
+            }
+            None => false,
+        };
+        let mut child = command
+            .spawn()
             .with_context(|| format!("could not start `{line}`"))?;
+        let status = match has_own_log {
+            true => wait_or_end(&mut child, LONGEST_RUN).with_context(|| format!("`{line}`"))?,
+            false => child.wait()?,
+        };
         if !status.success() {
             bail!("`{line}` failed");
         }
@@ -106,6 +120,32 @@ impl Console {
         let file = opened.with_context(|| format!("could not write {}", path.display()))?;
         Ok(Some(file))
     }
+}
+
+/// Waits for a program; ends it and fails if that takes longer than `limit`. It is asked before it is killed, so that
+/// cargo, nextest and pytest end what they started. (A process group of its own would not hear Ctrl-C.)
+fn wait_or_end(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
+    if let Some(status) = wait_for(child, limit)? {
+        return Ok(status);
+    }
+    run_succeeds("kill", &["-TERM", &child.id().to_string()]);
+    if wait_for(child, Duration::from_secs(20))?.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    bail!("did not end within {} s and was ended", limit.as_secs());
+}
+
+/// Waits for a program for so long; `None` if it is still running then.
+fn wait_for(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(child.try_wait()?)
 }
 
 /// Returns what a program prints.
@@ -164,4 +204,24 @@ pub(crate) fn run_succeeds(program: &str, arguments: &[&str]) -> bool {
 /// Returns true on a build server, where nothing may be skipped.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let error = wait_or_end(&mut child, Duration::from_millis(200)).unwrap_err();
+        assert!(error.to_string().contains("did not end within"), "{error}");
+        assert!(child.try_wait().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_program_that_ends_in_time_keeps_its_status() {
+        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        let status = wait_or_end(&mut child, Duration::from_secs(60)).unwrap();
+        assert_eq!(status.code(), Some(3));
+    }
 }
