@@ -12,6 +12,19 @@ use std::sync::OnceLock;
 
 use phrase::{PhrasePlace, PhraseTable};
 
+/// The text of the file `templates/cues/NAME.txt`.
+macro_rules! cue_file {
+    ($name:literal) => {
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/templates/cues/",
+            $name,
+            ".txt"
+        ))
+    };
+}
+pub(crate) use cue_file;
+
 /// Returns the cues of a file, without its comments.
 pub fn cue_lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines()

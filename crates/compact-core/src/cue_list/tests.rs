@@ -138,10 +138,10 @@ fn phrases_are_found_where_a_regular_expression_finds_them() {
         "later: x, later:y; old big parser is gone, old parser is gone, old parse-r is gone; é never é, neveré",
     ];
     let lists = [
-        include_str!("../../templates/cues/rule.txt"),
-        include_str!("../../templates/cues/order.txt"),
-        include_str!("../../templates/cues/revision.txt"),
-        include_str!("../../templates/cues/deed.txt"),
+        cue_file!("rule"),
+        cue_file!("order"),
+        cue_file!("revision"),
+        cue_file!("deed"),
         "a *b\n*x\ns\n",
     ];
     for line in tables.iter().flat_map(|table| table.lines()) {

@@ -10,12 +10,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fact::{Facts, ToolRun, ToolRunOutcome};
 use super::task::BackgroundTask;
-use crate::cue_list::{PhraseList, WordList};
+use crate::cue_list::{PhraseList, WordList, cue_file};
 
-static CHECK_OUTCOME: PhraseList =
-    PhraseList::anywhere(include_str!("../../templates/cues/check_outcome.txt"));
-static LOOKUPS: WordList = WordList::new(include_str!("../../templates/cues/lookup_program.txt"));
-static WRAPPERS: WordList = WordList::new(include_str!("../../templates/cues/command_wrapper.txt"));
+static CHECK_OUTCOME: PhraseList = PhraseList::anywhere(cue_file!("check_outcome"));
+static LOOKUPS: WordList = WordList::new(cue_file!("lookup_program"));
+static WRAPPERS: WordList = WordList::new(cue_file!("command_wrapper"));
 
 /// What a command checks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,13 +11,7 @@ use regex::Regex;
 
 use super::language::{LanguageCue, text_language};
 use super::scan::scan_names;
-use crate::cue_list::{PhraseList, WordList};
-
-macro_rules! cue_file {
-    ($name:literal) => {
-        include_str!(concat!("../../templates/cues/", $name, ".txt"))
-    };
-}
+use crate::cue_list::{PhraseList, WordList, cue_file};
 
 static RULE: PhraseList = PhraseList::anywhere(cue_file!("rule"));
 static ORDER: PhraseList = PhraseList::anywhere(cue_file!("order"));

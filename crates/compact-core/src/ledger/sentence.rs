@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::cue;
 use super::language::is_unspaced;
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 
 /// Where a sentence stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,8 +154,7 @@ fn abbreviates(text: &str) -> bool {
     ABBREVIATIONS.has(word)
 }
 
-static ABBREVIATIONS: WordList =
-    WordList::new(include_str!("../../templates/cues/abbreviation.txt"));
+static ABBREVIATIONS: WordList = WordList::new(cue_file!("abbreviation"));
 
 /// Where `text` holds all words of `phrase` and the last of them whole: `host db1` is not in `host db10`.
 pub(crate) fn find_phrase(text: &str, phrase: &str) -> Option<Range<usize>> {

@@ -2,7 +2,7 @@
 //!
 //! Judged by its form alone: what it says is judged later, against the ledger, like every summary.
 
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 
 /// What a model answered.
@@ -113,7 +113,7 @@ const ECHOES: [&str; 2] = [
 /// The longest text that is read as a refusal, in bytes: a summary may speak of one.
 const REFUSAL: usize = 400;
 
-static REFUSALS: WordList = WordList::new(include_str!("../../templates/cues/refusal.txt"));
+static REFUSALS: WordList = WordList::new(cue_file!("refusal"));
 
 pub(crate) fn is_refusal(text: &str) -> bool {
     let plain = text.replace('\u{2019}', "'").to_lowercase();

@@ -5,12 +5,6 @@
 //! host's element, and a text that opens with the output of a program is the host's to its end. What the words
 //! mean is left to the ledger; whether a whole entry is the host's, to the formats.
 
-macro_rules! cue_file {
-    ($name:literal) => {
-        include_str!(concat!("../../templates/cues/", $name, ".txt"))
-    };
-}
-
 mod paste;
 #[cfg(test)]
 mod tests;
@@ -20,7 +14,7 @@ use std::ops::Range;
 
 pub use paste::{PastedParts, is_letter, leave_out_pasted, mark_pasted, own_words};
 
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 
 static REPORT_ELEMENTS: WordList = WordList::new(cue_file!("report_element"));
 static ASIDE_ELEMENTS: WordList = WordList::new(cue_file!("aside_element"));

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::element_name;
-use crate::cue_list::{PhraseList, WordList};
+use crate::cue_list::{PhraseList, WordList, cue_file};
 
 static PASTE_WORDS: PhraseList = PhraseList::anywhere(cue_file!("paste_word"));
 static QUOTING_HEADS: PhraseList = PhraseList::anywhere(cue_file!("quoting_head"));

@@ -14,7 +14,7 @@ use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
 use super::speech::is_announcement;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
-use crate::cue_list::PhraseList;
+use crate::cue_list::{PhraseList, cue_file};
 use crate::ledger::{
     BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
     ToolRunOutcome, Voice, clip, is_completion, is_own_order, is_postponement, is_standing_rule,
@@ -199,10 +199,9 @@ fn rule_lines(
     told.into_iter().filter_map(quoted).collect()
 }
 
-static REQUEST_OPENER: PhraseList =
-    PhraseList::at_start(include_str!("../../templates/cues/request_opener.txt"));
+static REQUEST_OPENER: PhraseList = PhraseList::at_start(cue_file!("request_opener"));
 
-static FOR_NOW: PhraseList = PhraseList::anywhere(include_str!("../../templates/cues/for_now.txt"));
+static FOR_NOW: PhraseList = PhraseList::anywhere(cue_file!("for_now"));
 
 /// What the user says in passing ("it should be blue"), asks for once ("could you keep it in the repo") or for the time
 /// being ("not yet") is a rule for what is being done; where its message is told, it stands there.
@@ -382,8 +381,7 @@ fn state_checks(facts: &Facts) -> Vec<&ToolRun> {
     facts.newest_checks().into_iter().take(CHECKS).collect()
 }
 
-static NO_FAILURE: PhraseList =
-    PhraseList::anywhere(include_str!("../../templates/cues/no_failure.txt"));
+static NO_FAILURE: PhraseList = PhraseList::anywhere(cue_file!("no_failure"));
 
 /// A complaint so long is the same failure whatever command met it.
 const TELLING: usize = 48;

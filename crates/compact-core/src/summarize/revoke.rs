@@ -13,17 +13,16 @@ use foldhash::fast::FixedState;
 
 use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
     Fact, Facts, clip, find_phrase, is_change, is_lifting, is_prohibition, is_replacement,
     is_revision, rule_label, split_sentences,
 };
 use crate::speech::own_words;
 
-static RULE_FILLERS: WordList = WordList::new(include_str!("../../templates/cues/rule_filler.txt"));
-static SCOPE_OPENERS: WordList =
-    WordList::new(include_str!("../../templates/cues/scope_opener.txt"));
-static RULE_FRAME: WordList = WordList::new(include_str!("../../templates/cues/rule_frame.txt"));
+static RULE_FILLERS: WordList = WordList::new(cue_file!("rule_filler"));
+static SCOPE_OPENERS: WordList = WordList::new(cue_file!("scope_opener"));
+static RULE_FRAME: WordList = WordList::new(cue_file!("rule_frame"));
 
 /// What a later word of the user took back.
 pub(super) struct RevokedRules<'l> {

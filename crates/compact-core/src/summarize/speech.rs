@@ -14,14 +14,13 @@ use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::revoke::RevokedRules;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate, SummarySize};
-use crate::cue_list::{PhraseList, WordList};
+use crate::cue_list::{PhraseList, WordList, cue_file};
 use crate::ledger::{
     Fact, Ledger, Voice, clip, is_completion, is_decision, is_unspaced, scan_names,
 };
 use crate::speech::mark_pasted;
 
-static ANNOUNCEMENT: PhraseList =
-    PhraseList::at_start(include_str!("../../templates/cues/announcement.txt"));
+static ANNOUNCEMENT: PhraseList = PhraseList::at_start(cue_file!("announcement"));
 
 /// Whether a sentence only says what its writer does next, and leads to it.
 pub(super) fn is_announcement(sentence: &str) -> bool {
@@ -368,8 +367,7 @@ fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, tie: 
     });
 }
 
-static BACK_REFERENCE: WordList =
-    WordList::new(include_str!("../../templates/cues/back_reference.txt"));
+static BACK_REFERENCE: WordList = WordList::new(cue_file!("back_reference"));
 
 /// Words of a sentence among which one that speaks of what was said before leaves it without a subject.
 const OPENING_WORDS: usize = 5;

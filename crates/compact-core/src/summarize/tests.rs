@@ -68,10 +68,13 @@ fn session() -> Vec<Entry> {
 }
 
 fn summary(style: Style, tokens: u64) -> String {
-    let ledger = Ledger::from_entries(&session(), 0);
+    render_ledger(&Ledger::from_entries(&session(), 0), style, tokens)
+}
+
+fn render_ledger(ledger: &Ledger, style: Style, tokens: u64) -> String {
     render_body(&RenderRequest {
-        ledger: &ledger,
-        ranking: &NameRanking::from_ledger(&ledger, style, None),
+        ledger,
+        ranking: &NameRanking::from_ledger(ledger, style, None),
         style,
         budget: Units(tokens * 4),
         estimator: &Chars4,
@@ -1376,15 +1379,5 @@ fn what_changes_the_state_is_told_and_what_only_looked_is_no_failure() {
 }
 
 fn body_of(ledger: &Ledger, tokens: u64) -> String {
-    render_body(&RenderRequest {
-        ledger,
-        ranking: &NameRanking::from_ledger(ledger, Style::TaskState, None),
-        style: Style::TaskState,
-        budget: Units(tokens * 4),
-        estimator: &Chars4,
-        company: SummaryNeighbours::Alone,
-        visible: &VisibleTexts::default(),
-        prose: "",
-    })
-    .text
+    render_ledger(ledger, Style::TaskState, tokens)
 }

@@ -4,11 +4,11 @@
 //! name what the rule is about, and another number there is another subject. Where it is not plain
 //! that a number is a value, it names.
 
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 
-static LIMIT_WORDS: WordList = WordList::new(include_str!("../../templates/cues/limit_word.txt"));
-static COUNT_WORDS: WordList = WordList::new(include_str!("../../templates/cues/count_word.txt"));
-static TEXT_PARTS: WordList = WordList::new(include_str!("../../templates/cues/text_part.txt"));
+static LIMIT_WORDS: WordList = WordList::new(cue_file!("limit_word"));
+static COUNT_WORDS: WordList = WordList::new(cue_file!("count_word"));
+static TEXT_PARTS: WordList = WordList::new(cue_file!("text_part"));
 
 /// The words of a sentence in lower case, each without the punctuation around it.
 pub(super) fn sentence_words(text: &str) -> impl Iterator<Item = String> {

@@ -4,9 +4,10 @@ use compact::config::{CompactionAnswer, GatewayConfig};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::scene::{Answer, Scene, SentRequest, chat_answer, events, json_reply, reply};
+use crate::scene::{
+    Answer, RULE, Scene, SentRequest, chat_answer, events, json_reply, long_dialogue, reply,
+};
 
-const RULE: &str = "Never drop the column ledger_rows.amount_legacy before the September close.";
 /// What the model writes: a summary that lost the rule.
 const WRITTEN: &str = "<summary>\nRuns were measured.\n</summary>";
 
@@ -18,19 +19,8 @@ async fn augmenting(
     Scene::with(compact.build().unwrap(), change, otherwise).await
 }
 
-fn said(turns: usize) -> Vec<Value> {
-    let turn = |n: usize| {
-        let rule = if n == 0 { RULE } else { "" };
-        [
-            json!({"role": "user", "content": format!("Measure run {n}. {rule}")}),
-            json!({"role": "assistant", "content": format!("Run {n} took {n} ms and wrote out/run_{n}.csv. ").repeat(20)}),
-        ]
-    };
-    (0..turns).flat_map(turn).collect()
-}
-
 fn claude_body(stream: bool) -> String {
-    let mut messages = said(12);
+    let mut messages = long_dialogue(12);
     let question = "Your task is to create a detailed summary of the conversation so far, paying close attention to …";
     messages.push(json!({"role": "user", "content": [{"type": "text", "text": question}]}));
     json!({"model": "claude-sonnet-4-5", "max_tokens": 20000, "stream": stream, "messages": messages})
@@ -120,7 +110,7 @@ async fn a_whole_summary_gets_it_too_and_one_that_has_all_gets_nothing() {
         .to_owned();
     assert!(text.starts_with(WRITTEN) && text.contains(RULE), "{text}");
 
-    let everything: String = said(12)
+    let everything: String = long_dialogue(12)
         .iter()
         .map(|message| format!("{}\n", message["content"].as_str().unwrap()))
         .collect();
@@ -172,7 +162,7 @@ async fn codex_gemini_and_opencode_get_it_in_their_own_shapes() {
         ]),
     })
     .await;
-    let mut input = said(12);
+    let mut input = long_dialogue(12);
     input.push(json!({"role": "user", "content": "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary …"}));
     let body = json!({"model": "gpt-5", "stream": true, "store": false, "input": input});
     let answer = scene
@@ -185,7 +175,7 @@ async fn codex_gemini_and_opencode_get_it_in_their_own_shapes() {
         answer.text()
     );
 
-    let contents: Vec<Value> = said(12)
+    let contents: Vec<Value> = long_dialogue(12)
         .iter()
         .map(|message| {
             let role = if message["role"] == "user" {
@@ -202,7 +192,7 @@ async fn codex_gemini_and_opencode_get_it_in_their_own_shapes() {
     let answer = scene.post(path, &[], body.to_string()).await;
     assert!(answer.text().contains(RULE), "{}", answer.text());
 
-    let mut messages = said(12);
+    let mut messages = long_dialogue(12);
     messages.push(json!({"role": "user", "content": "Provide a detailed prompt for continuing our conversation above."}));
     let body = json!({"model": "gpt-5", "stream": true, "messages": messages});
     let answer = scene
@@ -230,7 +220,7 @@ async fn codex_gemini_and_opencode_get_it_in_their_own_shapes() {
 
     // What only its provider can read cannot be added to: the engine answers.
     let asked = scene.sent().len();
-    let mut input = said(12);
+    let mut input = long_dialogue(12);
     input.push(json!({"type": "compaction_trigger"}));
     let body = json!({"model": "gpt-5", "stream": true, "store": false, "input": input});
     let answer = scene

@@ -2,23 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Answer, Scene, chat_answer};
-
-const RULE: &str = "Never drop the column ledger_rows.amount_legacy before the September close.";
-
-fn said(turns: usize) -> Vec<Value> {
-    let turn = |n: usize| {
-        let rule = if n == 0 { RULE } else { "" };
-        [
-            json!({"role": "user", "content": format!("Measure run {n}. {rule}")}),
-            json!({"role": "assistant", "content": format!("Run {n} took {n} ms and wrote out/run_{n}.csv. ").repeat(20)}),
-        ]
-    };
-    (0..turns).flat_map(turn).collect()
-}
+use crate::scene::{Answer, RULE, Scene, chat_answer, long_dialogue};
 
 fn asked(turns: usize, question: Value) -> Vec<Value> {
-    let mut messages = said(turns);
+    let mut messages = long_dialogue(turns);
     messages.push(question);
     messages
 }
@@ -229,8 +216,8 @@ async fn an_item_that_codex_cannot_read_comes_back_as_a_message() {
     );
     assert!(!sent.to_string().contains("encrypted_content"));
 
-    let input =
-        json!({"model": "gpt-5", "instructions": "Be brief.", "input": said(12)}).to_string();
+    let input = json!({"model": "gpt-5", "instructions": "Be brief.", "input": long_dialogue(12)})
+        .to_string();
     let window = scene
         .post("/v1/responses/compact", &[("session-id", "c3")], input)
         .await
@@ -314,7 +301,7 @@ async fn opencode_gets_a_summary_of_what_it_sent_before_and_not_of_its_text() {
         .await;
     assert_eq!(scene.sent().len(), 1);
     let tools = json!([{"type": "function", "function": {"name": "bash", "parameters": {}}}]);
-    let work = json!({"model": "gpt-5", "messages": said(12), "tools": tools}).to_string();
+    let work = json!({"model": "gpt-5", "messages": long_dialogue(12), "tools": tools}).to_string();
     scene.post("/v1/chat/completions", &headers, work).await;
     let answer = scene.post("/v1/chat/completions", &headers, ask).await;
     assert_eq!(scene.sent().len(), 2, "no model was asked");

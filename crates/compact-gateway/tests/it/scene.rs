@@ -252,3 +252,19 @@ pub(crate) fn chat_answer(request: &SentRequest) -> Response {
         }),
     )
 }
+
+/// What the user demands at the beginning of a `long_dialogue`.
+pub(crate) const RULE: &str =
+    "Never drop the column ledger_rows.amount_legacy before the September close.";
+
+/// Returns so many turns of a user and a model that measure something.
+pub(crate) fn long_dialogue(turns: usize) -> Vec<Value> {
+    let turn = |n: usize| {
+        let rule = if n == 0 { RULE } else { "" };
+        [
+            json!({"role": "user", "content": format!("Measure run {n}. {rule}")}),
+            json!({"role": "assistant", "content": format!("Run {n} took {n} ms and wrote out/run_{n}.csv. ").repeat(20)}),
+        ]
+    };
+    (0..turns).flat_map(turn).collect()
+}
