@@ -10,6 +10,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -273,16 +274,17 @@ impl SessionCatalog for SqliteCatalog {
         &self,
         histories: &[Chain],
     ) -> Result<Vec<(String, Chain)>, CatalogError> {
-        const SELECT: &str = "SELECT DISTINCT name, source_chain FROM receipts \
+        // A session is asked about with every one of its prefixes. DISTINCT would make a table for each question.
+        const SELECT: &str = "SELECT name FROM receipts \
              JOIN sessions ON id = session WHERE source_chain = ?";
         let histories = histories.to_vec();
         self.run_transaction(Access::Read, move |t| {
             let mut select = t.prepare_cached(SELECT)?;
             let mut found = Vec::new();
             for chain in histories {
-                let read = |row: &Row<'_>| Ok((row.get(0)?, Chain(row.get(1)?)));
-                let rows = select.query_map([chain.0], read)?;
-                found.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+                let rows = select.query_map([chain.0], |row| row.get(0))?;
+                let names = rows.collect::<rusqlite::Result<BTreeSet<String>>>()?;
+                found.extend(names.into_iter().map(|name| (name, chain)));
             }
             Ok(found)
         })
