@@ -81,7 +81,8 @@ check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList
     doubt for_now);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement directive case_opener request_opener greeting question_opener permission);
+    disposal deed announcement directive case_opener request_opener greeting question_opener permission
+    failed_check_line);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),
     explanation refusal host_opening refused_call host_remark handover
@@ -99,7 +100,8 @@ check_tables!(
 check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
     rule_filler rule_frame question_tool plan_tool command_wrapper
-    lookup_program scope_opener library_head speaker own_element back_reference);
+    lookup_program scope_opener library_head speaker own_element back_reference
+    check_program failure_count);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {

@@ -11,23 +11,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 
-macro_rules! cue_words {
-    ($name:literal) => {
-        WordList::new(include_str!(concat!(
-            "../../templates/cues/",
-            $name,
-            ".txt"
-        )))
-    };
-}
-
-static QUESTION_TOOLS: WordList = cue_words!("question_tool");
-static PLAN_TOOLS: WordList = cue_words!("plan_tool");
-static REFUSED_CALL: WordList = cue_words!("refused_call");
-static REFUSAL_REASON: WordList = cue_words!("refusal_reason");
-static HOST_REMARK: WordList = cue_words!("host_remark");
+static QUESTION_TOOLS: WordList = WordList::new(cue_file!("question_tool"));
+static PLAN_TOOLS: WordList = WordList::new(cue_file!("plan_tool"));
+static REFUSED_CALL: WordList = WordList::new(cue_file!("refused_call"));
+static REFUSAL_REASON: WordList = WordList::new(cue_file!("refusal_reason"));
+static HOST_REMARK: WordList = WordList::new(cue_file!("host_remark"));
 
 /// A question and its answer as hosts write them: `"Which port?"="8080"`.
 static ANSWERED_QUESTION: LazyLock<Option<Regex>> = LazyLock::new(|| {

@@ -14,6 +14,7 @@ use crate::cue_list::{PhraseList, WordList, cue_file};
 
 static CHECK_OUTCOME: PhraseList = PhraseList::anywhere(cue_file!("check_outcome"));
 static LOOKUPS: WordList = WordList::new(cue_file!("lookup_program"));
+static CHECK_PROGRAMS: WordList = WordList::new(cue_file!("check_program"));
 static WRAPPERS: WordList = WordList::new(cue_file!("command_wrapper"));
 
 /// What a command checks.
@@ -184,6 +185,18 @@ impl ToolRun {
             }
         };
         shell_command(&self.text).is_some_and(|command| command.split(['|', ';', '&']).any(changes))
+    }
+
+    /// Whether it is a check whose failure its shell does not report: it is piped to another program, or one that cannot
+    /// fail comes behind it.
+    pub(super) fn hides_failure(&self) -> bool {
+        let is_check = |command: &str| {
+            let mut words = command.split(|c: char| c.is_whitespace() || ":/;&|".contains(c));
+            words.any(|word| CHECK_PROGRAMS.has(word))
+        };
+        let command = shell_command(&self.text);
+        command.is_some_and(|command| command.contains(['|', ';']) && is_check(command))
+            && !self.only_looks()
     }
 
     /// Whether it only looks something up: all its programs do, or its tool by its name.

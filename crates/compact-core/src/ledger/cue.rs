@@ -27,6 +27,8 @@ static PERMISSION: PhraseList = PhraseList::at_start(cue_file!("permission"));
 static DISPOSAL: PhraseList = PhraseList::at_start(cue_file!("disposal"));
 static CONDITION: PhraseList = PhraseList::anywhere(cue_file!("condition"));
 static POSTPONEMENT: PhraseList = PhraseList::anywhere(cue_file!("postponement"));
+static FAILED_CHECK_LINE: PhraseList = PhraseList::at_start(cue_file!("failed_check_line"));
+static FAILURE_COUNTS: WordList = WordList::new(cue_file!("failure_count"));
 static FIRM: PhraseList = PhraseList::anywhere(cue_file!("firm"));
 static TASK: PhraseList = PhraseList::anywhere(cue_file!("task"));
 static THANKS: PhraseList = PhraseList::anywhere(cue_file!("thanks"));
@@ -350,6 +352,30 @@ pub(crate) fn is_failure(answer: &str) -> bool {
             .is_some_and(|line| line.contains("verification failed"))
         || has_failed_exit(head)
         || has_failed_exit(tail(answer, EDGE))
+}
+
+/// How many of the last lines of an answer are looked at for a failure.
+const CHECK_LINES: usize = 200;
+
+/// Whether a test, a linter or a compiler prints that something is wrong.
+pub(crate) fn reports_failure(answer: &str) -> bool {
+    let mut lines = answer.lines().rev().take(CHECK_LINES).map(str::trim_start);
+    lines.any(|line| {
+        FAILED_CHECK_LINE.is_in(line) || line.contains(": error") || counts_failures(line)
+    })
+}
+
+/// Whether a line counts failures, and there are some: "2 failed, 10 passed".
+fn counts_failures(line: &str) -> bool {
+    let mut words = line
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let mut count = words.next().unwrap_or("");
+    words.any(|word| {
+        let is_some = count.parse::<u32>().is_ok_and(|count| count > 0);
+        count = word;
+        is_some && FAILURE_COUNTS.has(&word.to_ascii_lowercase())
+    })
 }
 
 /// A JSON answer whose first field is an error, and says something.

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -17,6 +18,9 @@ use super::sentence::clip;
 const LINES: usize = 40;
 const MOST_LINES: usize = 64;
 const CHARS: usize = 140;
+/// Lines of a declaration that stand in one, and characters of that line.
+const DECLARATION_LINES: usize = 16;
+const DECLARATION_CHARS: usize = 280;
 
 /// Names of the texts that are replaced.
 const OLD_KEYS: [&str; 7] = [
@@ -87,17 +91,19 @@ impl EditLines {
     }
 
     fn add_pair(&mut self, old: &str, new: &str) {
-        let (before, after) = (trimmed_lines(old, new), trimmed_lines(new, old));
-        for line in old.lines().filter(|line| !after.contains(line.trim())) {
+        let (old, new) = (join_declarations(old), join_declarations(new));
+        let (before, after) = (trimmed_lines(&old, &new), trimmed_lines(&new, &old));
+        for line in old.iter().filter(|line| !after.contains(line.trim())) {
             push_line(&mut self.removed, line);
         }
-        for line in new.lines().filter(|line| !before.contains(line.trim())) {
+        for line in new.iter().filter(|line| !before.contains(line.trim())) {
             push_line(&mut self.added, line);
         }
     }
 
-    /// Takes the part of a patch that is about one file.
+    /// Takes the part of a patch that is about one file, as the text before and the text after it.
     fn add_patch(&mut self, path: &str, patch: &str) {
+        let (mut old, mut new) = (String::new(), String::new());
         let mut is_here = false;
         for line in patch.lines() {
             if let Some(head) = line
@@ -105,14 +111,26 @@ impl EditLines {
                 .or_else(|| line.strip_prefix("+++ "))
             {
                 is_here = head.trim().ends_with(path);
-            } else if is_here && !line.starts_with("---") {
-                match line.split_at_checked(1) {
-                    Some(("-", rest)) => push_line(&mut self.removed, rest),
-                    Some(("+", rest)) => push_line(&mut self.added, rest),
-                    _ => {}
-                }
+                continue;
+            }
+            if !is_here || line.starts_with("---") {
+                continue;
+            }
+            let (mark, rest) = line.split_at_checked(1).unwrap_or((" ", ""));
+            let is_unmarked = !matches!(mark, "-" | "+" | " ");
+            // What stands between two parts of a file is not known: no declaration goes on there.
+            let rest = if is_unmarked { "" } else { rest };
+            for side in [
+                (mark != "+").then_some(&mut old),
+                (mark != "-").then_some(&mut new),
+            ] {
+                side.into_iter().for_each(|side| {
+                    side.push_str(rest);
+                    side.push('\n');
+                });
             }
         }
+        self.add_pair(&old, &new);
     }
 
     fn finish(self) -> String {
@@ -123,15 +141,111 @@ impl EditLines {
 }
 
 /// The lines of one side, to which those of the other are compared.
-fn trimmed_lines<'t>(side: &'t str, other: &str) -> HashSet<&'t str, foldhash::fast::FixedState> {
+fn trimmed_lines<'t>(
+    side: &'t [Cow<'_, str>],
+    other: &[Cow<'_, str>],
+) -> HashSet<&'t str, foldhash::fast::FixedState> {
     match other.is_empty() {
         true => HashSet::default(),
-        false => side.lines().map(str::trim).collect(),
+        false => side.iter().map(|line| line.trim()).collect(),
     }
 }
 
+/// Returns the lines of a text, where a declaration that goes over several is one: parameters and fields say nothing
+/// without what they belong to, and a declaration with a changed parameter is another one.
+fn join_declarations(text: &str) -> Vec<Cow<'_, str>> {
+    let mut out = Vec::new();
+    let mut rest = text.lines();
+    while let Some(line) = rest.next() {
+        let joined = is_open_declaration(line)
+            .then(|| join_declaration(line, rest.clone()))
+            .flatten();
+        match joined {
+            None => out.push(Cow::Borrowed(line)),
+            Some((whole, count)) => {
+                out.push(Cow::Owned(whole));
+                rest.nth(count - 1);
+            }
+        }
+    }
+    out
+}
+
+/// Whether a line begins a declaration whose parameters or fields stand in the next ones.
+fn is_open_declaration(line: &str) -> bool {
+    let opens = line.trim_end().ends_with(['(', ',', '{']);
+    opens && (open_parentheses(line) > 0 || holds_fields(line)) && defines(line.trim_start())
+}
+
+/// Whether a line opens a type whose fields follow.
+fn holds_fields(line: &str) -> bool {
+    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let names_type = |word| matches!(word, "struct" | "interface" | "enum" | "type");
+    line.trim_end().ends_with('{') && !line.contains('(') && words.any(names_type)
+}
+
+fn open_parentheses(line: &str) -> i32 {
+    count_open(line, '(', ')')
+}
+
+fn open_brackets(line: &str) -> i32 {
+    open_parentheses(line) + count_open(line, '{', '}') + count_open(line, '[', ']')
+}
+
+fn count_open(line: &str, open: char, close: char) -> i32 {
+    let step = |c: char| i32::from(c == open) - i32::from(c == close);
+    line.chars().map(step).sum()
+}
+
+/// Joins a declaration with the lines up to its end; returns how many those are. `None` where it is too long to be
+/// read in one line.
+fn join_declaration<'t>(
+    first: &str,
+    rest: impl Iterator<Item = &'t str>,
+) -> Option<(String, usize)> {
+    let is_type = holds_fields(first);
+    let count_brackets = if is_type {
+        open_brackets
+    } else {
+        open_parentheses
+    };
+    let mut joined = first.trim().to_owned();
+    let mut open = count_brackets(first);
+    for (line, count) in rest.take(DECLARATION_LINES).zip(1..) {
+        let line = line.trim();
+        open += count_brackets(line);
+        if !line.is_empty() && !["//", "#", "/*"].iter().any(|mark| line.starts_with(mark)) {
+            join_part(&mut joined, line, is_type);
+        }
+        if joined.len() > DECLARATION_CHARS || (line.is_empty() && !is_type) {
+            return None;
+        }
+        if open <= 0 {
+            return Some((joined, count));
+        }
+    }
+    None
+}
+
+/// Puts the next line of a declaration behind what is there of it.
+fn join_part(joined: &mut String, line: &str, is_type: bool) {
+    let closes = line.starts_with([')', ']', '}']);
+    if closes {
+        joined.truncate(joined.trim_end_matches([',', ' ']).len());
+    }
+    let begins = joined.ends_with(['(', '[']);
+    let separator = match joined.ends_with([',', ';', '{', '}']) || closes {
+        _ if begins || (closes && !is_type) => "",
+        true => " ",
+        false if is_type => "; ",
+        false => " ",
+    };
+    joined.push_str(separator);
+    joined.push_str(line);
+}
+
 /// Keeps the first lines that say something, a bare bracket does not, and further on those that define something.
-fn push_line(lines: &mut Vec<String>, line: &str) {
+fn push_line(lines: &mut Vec<String>, line: &Cow<'_, str>) {
     if lines.len() >= MOST_LINES {
         return;
     }
@@ -141,6 +255,10 @@ fn push_line(lines: &mut Vec<String>, line: &str) {
         .nth(1)
         .is_some();
     if says && (lines.len() < LINES || defines(line.trim_start())) {
-        lines.push(clip(line, CHARS));
+        let chars = match line {
+            Cow::Borrowed(_) => CHARS,
+            Cow::Owned(_) => DECLARATION_CHARS,
+        };
+        lines.push(clip(line, chars));
     }
 }

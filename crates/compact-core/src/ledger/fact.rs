@@ -382,7 +382,11 @@ impl FactCollector {
         for file in files.filter(|file| is_done || is_read && file.act == FileAct::Read) {
             self.files.touch(file);
         }
-        run.outcome = outcome;
+        let is_hidden = is_done && run.hides_failure() && cue::reports_failure(&reading.text);
+        run.outcome = match is_hidden {
+            true => ToolRunOutcome::Failed(clip(&cue::complaint(content), SENTENCE_CHARS).into()),
+            false => outcome,
+        };
         run.answer = Some(place);
         run.end = match run.path {
             Some(_) => None,

@@ -300,18 +300,32 @@ fn is_defined(text: &str, start: usize) -> bool {
     }
 }
 
-/// Whether a line defines something, as code does a function or a type.
+/// Whether a line defines something, as code does a function or a type, by whatever name.
 pub(crate) fn defines(line: &str) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let mut words = line.as_bytes().split(|byte| !is_part(byte));
-    if !words.any(|word| DEFINERS.iter().any(|definer| definer.as_bytes() == word)) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = line.split(|c| !is_part(c));
+    let Some(definer) = words.find(|word| DEFINERS.contains(word)) else {
         return false;
-    }
-    let mut found = false;
-    scan_names(line, &mut |kind, start, _| {
-        found |= kind == NameKind::Ident && is_defined(line, start);
-    });
-    found
+    };
+    let end = definer.as_ptr().addr() - line.as_ptr().addr() + definer.len();
+    let behind = line.get(end..).unwrap_or("");
+    let behind = match behind.trim_start().strip_prefix('(') {
+        None => behind,
+        Some(receiver) => receiver.split_once(')').map_or("", |(_, name)| name),
+    };
+    let name = behind.trim_start();
+    let start = line.len() - name.len();
+    name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && is_code_behind(name)
+        && is_defined(line, start)
+}
+
+/// Whether what follows the name of a new thing is code, and not the rest of a sentence.
+fn is_code_behind(name: &str) -> bool {
+    let words = name.split_whitespace().count();
+    words == 1
+        || words == 2 && !name.ends_with('.')
+        || name.contains(['(', '{', '<', '=', ';', ':'])
 }
 
 /// A text before its last word, and the word.

@@ -809,3 +809,30 @@ fn a_persons_own_orders_are_rules() {
         assert_eq!(rules_of(text), [expected], "{text}");
     }
 }
+
+#[test]
+fn a_check_whose_failure_its_shell_hides_has_failed() {
+    let outcome = |command: &str, answer: &str| {
+        let arguments = serde_json::json!({ "command": command }).to_string();
+        let entries = [call("1", "Bash", &arguments), result("1", answer)];
+        let facts = Ledger::from_entries(&entries, 0).facts;
+        facts.runs[0].outcome.clone()
+    };
+    let lint = "pkg/a.go:20:1: error is not wrapped (wrapcheck)\n1 issues:\n* wrapcheck: 1\n";
+    for (command, answer) in [
+        ("mise run lint 2>&1 | tail -20", lint),
+        ("pytest -q | tail -3", "..F\n1 failed, 2 passed in 0.1s"),
+        ("npm test; echo done", "FAIL src/a.test.ts\ndone"),
+    ] {
+        let outcome = outcome(command, answer);
+        assert!(matches!(outcome, ToolRunOutcome::Failed(_)), "{command}");
+    }
+    for (command, answer) in [
+        ("mise run lint 2>&1 | tail -20", "0 issues."),
+        ("pytest -q | tail -3", "2 passed, 0 failed in 0.1s"),
+        ("grep -rn test src | head", "FAIL in words\n3 errors"),
+        ("cargo test", "1 failed"),
+    ] {
+        assert_eq!(outcome(command, answer), ToolRunOutcome::Ok, "{command}");
+    }
+}

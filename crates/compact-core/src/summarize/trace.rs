@@ -15,7 +15,7 @@ use super::select::ShownLevel;
 use super::series::SeriesTable;
 use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
-use crate::cue_list::WordList;
+use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
     BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
     ToolRunOutcome, Voice, clip, defines, scan_names,
@@ -32,7 +32,9 @@ const AGAIN: f64 = 0.06;
 /// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
 const CHANGED_FILE: f64 = 0.25;
 const CHANGED_LINE: f64 = 0.05;
-const CHANGED_SIGNATURE: f64 = 0.12;
+const CHANGED_SIGNATURE: f64 = 0.3;
+/// A line that a change put in and that holds words for somebody to read: a message, a reason, a label.
+const CHANGED_MESSAGE: f64 = 0.2;
 /// Lines of one change that say what it is about, and those among which its signatures do; of what later ones are worth.
 const FIRST_LINES: usize = 16;
 const LAST_SIGNATURES: usize = 40;
@@ -261,11 +263,12 @@ impl TraceBuilder<'_, '_> {
                     continue;
                 }
                 nth += 1;
-                let signs = nth <= LAST_SIGNATURES && defines(put_in.trim_start());
-                let is_late = nth > FIRST_LINES && !signs;
+                let signs = nth <= LAST_SIGNATURES && declares(put_in.trim_start());
+                let is_late = nth > FIRST_LINES && !signs && !gives_value(line);
                 let worth = match (is_comment(line), signs) {
                     (_, true) => CHANGED_SIGNATURE,
                     (true, false) => COMMENT,
+                    (false, false) if quotes_words(line) => CHANGED_MESSAGE,
                     (false, false) => CHANGED_LINE,
                 };
                 let worth = if is_late { worth * LATE } else { worth };
@@ -382,8 +385,7 @@ impl TraceBuilder<'_, '_> {
     }
 }
 
-static LIBRARY_HEADS: WordList =
-    WordList::new(include_str!("../../templates/cues/library_head.txt"));
+static LIBRARY_HEADS: WordList = WordList::new(cue_file!("library_head"));
 
 /// Whether a name is one that every reader of code knows, such as `filepath.Join` or a mode of a file: it tells nothing of
 /// the file that it was seen in.
@@ -442,8 +444,48 @@ fn gives_value(line: &str) -> bool {
     let value = value.trim_start_matches(['=', ' ']);
     line.len() <= VALUE_LINE
         && name.split_whitespace().count() <= 4
+        // What stands in quotation marks before it is no name: `json:"id"` is a label of a field.
+        && !name.contains('`')
         && value.starts_with(|c: char| c.is_ascii_digit() || "\"'`-#".contains(c))
         && value.chars().any(char::is_alphanumeric)
+}
+
+/// Whether a line declares something that others can use: a function, a type, a constant.
+fn declares(line: &str) -> bool {
+    let constant = line.strip_prefix("export ").map_or(line, str::trim_start);
+    let name = ["const ", "static ", "pub const ", "pub static "]
+        .iter()
+        .find_map(|word| constant.strip_prefix(word));
+    let is_upper = |name: &str| {
+        let name = name
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .next();
+        name.is_some_and(|name| name.len() > 2 && !name.contains(|c: char| c.is_lowercase()))
+    };
+    let is_exported = constant.len() < line.len();
+    name.is_some_and(|name| is_exported || is_upper(name)) || defines(line)
+}
+
+/// Words in quotation marks that are a text for people.
+const QUOTED_WORDS: usize = 3;
+
+/// Whether a line of code quotes a few words.
+fn quotes_words(line: &str) -> bool {
+    ['"', '\'', '`'].into_iter().any(|mark| {
+        let quoted = line.split(mark).skip(1).step_by(2);
+        quoted.into_iter().any(|text| {
+            let is_word = |word: &&str| {
+                word.len() > 1
+                    && word
+                        .chars()
+                        .all(|c| c.is_alphabetic() || ",.:;-%".contains(c))
+            };
+            text.split_whitespace()
+                .filter(is_word)
+                .nth(QUOTED_WORDS - 1)
+                .is_some()
+        })
+    })
 }
 
 /// Whether a command shows what changed: there a line with a minus is one that is gone.

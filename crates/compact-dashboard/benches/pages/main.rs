@@ -1,8 +1,9 @@
 //! What a page takes at the server: the list of ten thousand sessions, a session of five thousand calls, and a year's money.
 //!
-//! Sessions are in a store on disk. One is a real compaction of five thousand turns; the others stand beside it in the
-//! catalog with its record under names of their own, since the list reads nothing else of them. A page is timed from the
-//! request to its last byte, first as nobody had looked at it before, then again: the first time and the median of five.
+//! Sessions are in a store on disk. One is a real compaction of five thousand calls, one of a few; the others stand beside
+//! them in the catalog with the record of the small one under names of their own, since the list reads nothing else of
+//! them. The recall index is up to date, as it is after every compaction. A page is timed from the request to its last
+//! byte, first as nobody had looked at it before, then again: the first time and the median of five.
 //! `cargo xtask bench dashboard` prints the table, adds it to `target/bench/report.json`, and fails when a limit is exceeded.
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use compact::Compact;
+use compact::recall::RecallQuery;
 use compact_dashboard::{ActionMode, Dashboard, HostRule, router};
 use http::Request;
 use http_body_util::BodyExt;
@@ -105,7 +107,7 @@ async fn fetch(service: &Router, path: &str) -> Result<(f64, usize)> {
     Ok((took, bytes))
 }
 
-/// Compacts the long session, and lists its record under all names.
+/// Compacts the long session and a short one, lists the record of that under all names, and brings the index up to date.
 async fn fill_store(compact: &Compact) -> Result<()> {
     let turn = |n: usize| {
         let arguments = format!("{{\"path\":\"src/file_{}.rs\"}}", n % 40);
@@ -117,9 +119,14 @@ async fn fill_store(compact: &Compact) -> Result<()> {
             json!({"role": "assistant", "content": format!("Step {n} is done: ticket SHOP-{n}.")}),
         ]
     };
-    let messages: Vec<Value> = (0..CALLS / 2).flat_map(turn).collect();
-    compact.session("long").compact(&messages, None).await?;
-    let records = compact.session_records("long").await?;
+    // Each turn is two calls of the model.
+    let turns = |count: usize| -> Vec<Value> { (0..count).flat_map(turn).collect() };
+    compact
+        .session("long")
+        .compact(&turns(CALLS / 2), None)
+        .await?;
+    compact.session("short").compact(&turns(8), None).await?;
+    let records = compact.session_records("short").await?;
     let record = records.last().ok_or("nothing was compacted")?;
     let store = compact.store_to_write()?;
     for n in 1..SESSIONS {
@@ -129,6 +136,11 @@ async fn fill_store(compact: &Compact) -> Result<()> {
         other.view_hashes.clear();
         store.catalog.save_record(&other).await?;
     }
+    let query = RecallQuery {
+        text: "ticket",
+        ..RecallQuery::default()
+    };
+    compact.search(&query).await?;
     Ok(())
 }
 

@@ -42,3 +42,49 @@ fn a_large_change_is_cut_to_its_first_lines() {
     let lines = of_arguments(&serde_json::json!({"old_string": "", "new_string": new}));
     assert_eq!(lines.lines().count(), LINES);
 }
+
+#[test]
+fn a_declaration_over_several_lines_is_one() {
+    let go = "func Plan(\n\twant Ref,\n\texists bool,\n) (Plan, error) {\n\treturn x, nil\n}\n\n// A session.\ntype Kept struct {\n\tID string\n\n\t// What was said.\n\tText []byte\n}\n";
+    assert_eq!(
+        of_arguments(&serde_json::json!({ "content": go })),
+        "+func Plan(want Ref, exists bool) (Plan, error) {\n+return x, nil\n+// A session.\n+type Kept struct { ID string; Text []byte }"
+    );
+    let python =
+        "def load_rows(\n    path: str,\n    limit: int = 5,\n) -> list[Row]:\n    return []\n";
+    assert_eq!(
+        of_arguments(&serde_json::json!({ "content": python })),
+        "+def load_rows(path: str, limit: int = 5) -> list[Row]:\n+return []"
+    );
+}
+
+#[test]
+fn a_declaration_with_a_changed_parameter_is_another_one() {
+    let edit = serde_json::json!({
+        "old_string": "fn plan_rows(\n    rows: u32,\n    dry: bool,\n) {\n    go();",
+        "new_string": "fn plan_rows(\n    rows: u64,\n    dry: bool,\n) {\n    go();",
+    });
+    let expected = "-fn plan_rows(rows: u32, dry: bool) {\n+fn plan_rows(rows: u64, dry: bool) {";
+    assert_eq!(of_arguments(&edit), expected);
+    let patch = "*** Update File: src/a.rs\n@@\n fn plan_rows(\n-    rows: u32,\n+    rows: u64,\n     dry: bool,\n ) {\n@@\n-a b\n+b c\n*** End Patch";
+    assert_eq!(
+        changed_lines("src/a.rs", patch, patch),
+        "-fn plan_rows(rows: u32, dry: bool) {\n-a b\n+fn plan_rows(rows: u64, dry: bool) {\n+b c"
+    );
+}
+
+#[test]
+fn a_declaration_that_is_long_or_has_no_end_stays_as_it_is() {
+    let open = "fn plan_rows(\n    rows: u32,\n\nlet x = 1;\n";
+    assert_eq!(
+        of_arguments(&serde_json::json!({ "content": open })),
+        "+fn plan_rows(\n+rows: u32,\n+let x = 1;"
+    );
+    let fields: String = (0..30).map(|n| format!("    field_{n}: u32,\n")).collect();
+    let long = format!("struct RowSet {{\n{fields}}}\n");
+    let lines = of_arguments(&serde_json::json!({ "content": long }));
+    assert!(
+        lines.starts_with("+struct RowSet {\n+field_0: u32,\n"),
+        "{lines}"
+    );
+}
