@@ -42,19 +42,21 @@ def middleware(manager: CompactManager) -> dict[str, Callable[[Any], None]]:
     """Returns hooks for runners of any kind: ``before_run``, ``before_model_call``, ``after_model_call``.
 
     The context that a hook is called with must have ``messages``; ``session_id``, ``system``, ``tools`` and
-    ``usage`` are used if it has them.
+    ``usage`` are used if it has them. ``messages``, and ``system`` if the summary is in it, are replaced.
     """
 
     def name(ctx: Any) -> str | None:
         return getattr(ctx, "session_id", None)
 
     def before_model_call(ctx: Any) -> None:
-        ctx.messages = manager.preflight(
-            name(ctx),
-            ctx.messages,
-            system=getattr(ctx, "system", None),
-            tools=getattr(ctx, "tools", None),
-        )
+        tools = getattr(ctx, "tools", None)
+        if not hasattr(ctx, "system"):
+            ctx.messages = manager.preflight(name(ctx), ctx.messages, tools=tools)
+            return
+        prepared = manager.prepare(name(ctx), ctx.messages, system=ctx.system, tools=tools)
+        ctx.messages = prepared.messages
+        if prepared.system is not None:
+            ctx.system = prepared.system
 
     def after_model_call(ctx: Any) -> None:
         session_id, usage = name(ctx), getattr(ctx, "usage", None)

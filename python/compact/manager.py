@@ -20,7 +20,9 @@ from .estimators.tiktoken import NativeEstimator
 from .events import Dispatcher, EventReceiver, logger
 from .exceptions import (
     CompactError,
+    ConfigError,
     EstimatorError,
+    FormatError,
     InsufficientBudget,
     RedactorError,
     StorageError,
@@ -38,6 +40,15 @@ __all__ = ["CompactManager", "LiveSession", "Prepared"]
 #: Engines inherited from a parent process. They are kept alive so that a child never closes its files.
 _PARENT_ENGINES: list[Any] = []
 
+#: More hits than anybody reads, and more tokens than any text has.
+_MOST_HITS = 1_000_000
+_MOST_TOKENS = 2**53
+
+_SUMMARY_BESIDE = (
+    "the summary is in the system prompt, which this method does not return: call prepare(...), or shrink(...) "
+    "after a refusal, and send both its .system and its .messages"
+)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -48,7 +59,7 @@ class Prepared:
     decision: Decision
     #: The receipt, if this call compacted.
     receipt: Receipt | None
-    #: The new system prompt, if the summary was put into it.
+    #: The system prompt to send instead of yours, if the summary was put into it; ``None`` if yours is unchanged.
     system: Any = field(default=None, repr=False)
     #: The session's name: the one that was given, or the one that the engine gave it.
     session_id: str = ""
@@ -71,9 +82,10 @@ class LiveSession:
         tools: Any = None,
         codec: Codec | None = None,
     ) -> None:
+        wire.check_beside(system, tools)
         self.manager = manager
         self.session_id = session_id
-        self._codec = codec
+        self._codec = wire.check_codec(codec)
         self._beside = {"system": system, "tools": tools}
         self._messages = list(messages)
         self._encoded: EncodedMessages | None = None
@@ -87,9 +99,11 @@ class LiveSession:
         return list(self._messages)
 
     def append(self, *messages: Any) -> list[Any]:
-        """Adds messages, and returns what to send now. Raises what :meth:`CompactManager.preflight` raises;
-        the messages are then part of the conversation all the same."""
-        return self.prepare(*messages).messages
+        """Adds messages, and returns what to send now. Raises what :meth:`CompactManager.preflight` raises.
+
+        Messages that cannot be read are not added; after any other error they are part of the conversation.
+        """
+        return _only_messages(self._add(messages, self.manager._require_messages_only))
 
     async def aappend(self, *messages: Any) -> list[Any]:
         """Runs :meth:`append` in a thread, without blocking the event loop."""
@@ -98,18 +112,37 @@ class LiveSession:
 
     def prepare(self, *messages: Any) -> Prepared:
         """Does what :meth:`append` does, and returns the decision and the receipt as well."""
-        codec = self._codec or self.manager._codec
+        return self._add(messages)
+
+    def _add(
+        self, messages: Sequence[Any], check: Callable[[EncodedMessages], None] | None = None
+    ) -> Prepared:
+        """Adds messages and answers, if ``check`` does not raise for the conversation."""
+        before = len(self._messages)
+        try:
+            encoded = self._encode_with(messages)
+            if check is not None:
+                check(encoded)
+            codec = self._codec or self.manager._codec
+            prepared, self._encoded = self.manager._answer(self.session_id, encoded, codec, None)
+        except (ConfigError, FormatError, TypeError):
+            # Every later call would be refused for the same messages.
+            del self._messages[before:]
+            raise
+        return prepared
+
+    def _encode_with(self, messages: Sequence[Any]) -> EncodedMessages:
+        """Adds messages to the conversation, and returns it encoded."""
         known, self._encoded = self._encoded, None
+        codec = self._codec or self.manager._codec
         encoded = None if known is None else wire.extend_encoded(known, messages, codec)
         self._messages.extend(messages)
         if encoded is None or known is None or encoded.format != known.format:
-            encoded = self.manager._encode(
+            return self.manager._encode(
                 self.session_id, self._messages, self._codec, **self._beside
             )
-        else:
-            self.manager._keep_encoded(self.session_id, encoded)
-        prepared, self._encoded = self.manager._answer(self.session_id, encoded, codec, None)
-        return prepared
+        self.manager._keep_encoded(self.session_id, encoded)
+        return encoded
 
 
 class CompactManager:
@@ -157,17 +190,18 @@ class CompactManager:
         Pass the whole history every time. ``system`` and ``tools`` are counted with it. If ``session_id``
         is ``None``, the session is the one that these messages continue, or else a new one. Raises
         ``InsufficientBudget`` if the protected messages do not fit, ``FormatError`` if a message cannot
-        be read, and ``StorageError`` if the original could not be archived; then nothing has changed.
+        be read, ``StorageError`` if the original could not be archived, and ``ConfigError`` if the policy
+        puts the summary into a system prompt that only :meth:`prepare` returns; then nothing has changed.
         """
-        return self.prepare(
-            session_id, messages, system=system, tools=tools, codec=codec
-        ).messages
+        return self._answer_messages(
+            session_id, messages, codec, None, system=system, tools=tools
+        )
 
     def manual_compact(
         self,
         session_id: str | None,
         messages: Iterable[Any],
-        note: str = "manual",
+        note: str | None = "manual",
         *,
         system: Any = None,
         tools: Any = None,
@@ -177,9 +211,10 @@ class CompactManager:
 
         ``note`` records who asked for it. Raises what :meth:`preflight` raises.
         """
-        return self.prepare(
-            session_id, messages, system=system, tools=tools, codec=codec, note=note
-        ).messages
+        note = "manual" if note is None else note
+        return self._answer_messages(
+            session_id, messages, codec, note, system=system, tools=tools
+        )
 
     def prepare(
         self,
@@ -194,11 +229,11 @@ class CompactManager:
     ) -> Prepared:
         """Does what :meth:`preflight` does, and returns the decision and the receipt as well.
 
+        If its ``system`` is not ``None``, send it instead of yours, which it contains: the summary is in it.
         With a ``note`` it compacts as :meth:`manual_compact` does. ``more`` holds further members of the
         request body that decide which rules apply, such as ``thinking``.
         """
-        if note is not None and not isinstance(note, str):
-            raise TypeError(f"note must be a text, found {type(note).__name__}")
+        _check_note(note)
         encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
         return self._answer(session_id, encoded, codec or self._codec, note)[0]
 
@@ -217,6 +252,25 @@ class CompactManager:
         :meth:`LiveSession.append`.
         """
         return LiveSession(self, session_id, messages, system=system, tools=tools, codec=codec)
+
+    def _answer_messages(
+        self,
+        session_id: str | None,
+        messages: Iterable[Any],
+        codec: Codec | None,
+        note: str | None,
+        **beside: Any,
+    ) -> list[Any]:
+        """Answers a caller that gets nothing but messages."""
+        _check_note(note)
+        encoded = self._encode(session_id, messages, codec, **beside)
+        self._require_messages_only(encoded)
+        return _only_messages(self._answer(session_id, encoded, codec or self._codec, note)[0])
+
+    def _require_messages_only(self, encoded: EncodedMessages) -> None:
+        """Raises ``ConfigError`` if a summary would not be among the messages of an answer."""
+        if self.config.policy.placement == "system_suffix" and encoded.has_system_beside():
+            raise ConfigError(f"policy.placement is 'system_suffix': {_SUMMARY_BESIDE}")
 
     def _answer(
         self, session_id: str | None, encoded: EncodedMessages, codec: Codec, note: str | None
@@ -247,15 +301,37 @@ class CompactManager:
         """Returns a smaller prompt for a provider that refused the last one as too long; send it once.
 
         ``status`` and ``body`` are the provider's response. Returns ``None`` if it refused for another
-        reason, or if nothing smaller can be made.
+        reason, or if nothing smaller can be made. Raises what :meth:`preflight` raises.
         """
         encoded = self._encode(session_id, messages, codec, system=system, tools=tools)
+        self._require_messages_only(encoded)
+        prepared = self._answer_refusal(session_id, encoded, codec or self._codec, status, body)
+        return None if prepared is None else _only_messages(prepared)
+
+    def shrink(
+        self,
+        session_id: str | None,
+        messages: Iterable[Any],
+        status: int,
+        body: str,
+        *,
+        system: Any = None,
+        tools: Any = None,
+        codec: Codec | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Prepared | None:
+        """Does what :meth:`overflowed` does, and returns what :meth:`prepare` returns."""
+        encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
+        return self._answer_refusal(session_id, encoded, codec or self._codec, status, body)
+
+    def _answer_refusal(
+        self, session_id: str | None, encoded: EncodedMessages, codec: Codec, status: int, body: str
+    ) -> Prepared | None:
+        _check_number("status", status, 0, 65_535, "the HTTP status of the provider's response")
         engine = self._engine()
         with self._running_call(encoded):
             turn = engine.overflowed(session_id, *encoded.arguments(), status, body)
-        if turn is None:
-            return None
-        return self._to_prepared(encoded, codec or self._codec, turn).messages
+        return None if turn is None else self._to_prepared(encoded, codec, turn)
 
     def try_prepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
@@ -287,13 +363,19 @@ class CompactManager:
         self, session_id: str | None, messages: Iterable[Any], **how: Any
     ) -> list[Any]:
         """Runs :meth:`preflight` in a thread, without blocking the event loop."""
-        return (await self.aprepare(session_id, messages, **how)).messages
+        sent: list[Any] = await _run_in_thread(
+            partial(self.preflight, session_id, list(messages), **how)
+        )
+        return sent
 
     async def amanual_compact(
-        self, session_id: str | None, messages: Iterable[Any], note: str = "manual", **how: Any
+        self, session_id: str | None, messages: Iterable[Any], note: str | None = "manual", **how: Any
     ) -> list[Any]:
         """Runs :meth:`manual_compact` in a thread, without blocking the event loop."""
-        return (await self.aprepare(session_id, messages, note=note, **how)).messages
+        sent: list[Any] = await _run_in_thread(
+            partial(self.manual_compact, session_id, list(messages), note, **how)
+        )
+        return sent
 
     async def aprepare(
         self, session_id: str | None, messages: Iterable[Any], **how: Any
@@ -313,14 +395,14 @@ class CompactManager:
         content, so it may be passed before, with or after the history that contains it. Pass a tool
         result together with its call, since results are often alike. Returns the hashes of the messages.
         """
-        encoded = wire.encode_messages(messages, codec or self._codec)
+        encoded = wire.encode_messages(messages, wire.check_codec(codec) or self._codec)
         return self._engine().protect(session_id, encoded.format, encoded.texts)
 
     def unprotect(
         self, session_id: str, messages: Iterable[Any], *, codec: Codec | None = None
     ) -> list[str]:
         """Ends the protection of messages, whether by :meth:`protect` or by ``meta``; returns their hashes."""
-        encoded = wire.encode_messages(messages, codec or self._codec)
+        encoded = wire.encode_messages(messages, wire.check_codec(codec) or self._codec)
         return self._engine().unprotect(session_id, encoded.format, encoded.texts)
 
     # What providers report.
@@ -348,6 +430,7 @@ class CompactManager:
         Returns the new transcript and the receipt, or ``None`` if there is no need to compact. With a
         ``note`` it compacts whatever the pressure.
         """
+        _check_note(note)
         engine = self._engine()
         with self._running_call(wire.encode_transcript(transcript)):
             made = engine.rewrite(session_id, transcript, format, note)
@@ -375,6 +458,7 @@ class CompactManager:
 
         Secrets are redacted, unless ``unredacted``; they are never searched for.
         """
+        _check_number("limit", limit, 0, _MOST_HITS, "the most hits to return")
         hits = json.loads(self._engine().recall(query, session_id, limit, unredacted))
         return [Hit(**hit) for hit in hits]
 
@@ -495,7 +579,7 @@ class CompactManager:
             raise TypeError(
                 f"session_id must be a text that names the session, or None, found {session_id!r}"
             )
-        codec = codec or self._codec
+        codec = wire.check_codec(codec) or self._codec
         self._engine()
         with self._lock:
             known = list(self._encoded.values())
@@ -550,7 +634,9 @@ class CompactManager:
             session_id=session_id,
         )
         if prepared.receipt is not None:
-            self._store_summary(session_id, items or (), prepared.receipt)
+            made = [item for item in items or () if isinstance(item, str)]
+            made += wire.encode_instructions(prepared.system)
+            self._store_summary(session_id, made, prepared.receipt)
         return prepared
 
     def _unchanged_messages(self, encoded: EncodedMessages, codec: Codec) -> list[Any]:
@@ -611,13 +697,13 @@ class CompactManager:
             time.sleep(0.01)
         raise StorageError(f"session {session_id} is unknown; nothing was pruned")
 
-    def _store_summary(self, session_id: str, items: Sequence[int | str], receipt: Receipt) -> None:
+    def _store_summary(self, session_id: str, made: Sequence[str], receipt: Receipt) -> None:
+        """Stores the summary among the texts that the engine made."""
         storage = _storage_adapter(self.config)
         if storage is None:
             return
         frame = f"COMPACT-SUMMARY v{receipt.summary_version}"
-        texts = [item for item in items if isinstance(item, str) and frame in item]
-        for text in texts[:1]:
+        for text in [text for text in made if frame in text][:1]:
             summary = wire.as_message(json.loads(self._native.redact_summary(text)))
             try:
                 storage.save_summary(session_id, summary, receipt.summary_version)
@@ -660,7 +746,7 @@ class CompactManager:
                 tokens = theirs.estimate([Message("user", text)], model)
             except Exception as error:
                 raise EstimatorError(f"{name}.estimate failed: {error}") from error
-            if not isinstance(tokens, int) or tokens < 0:
+            if not isinstance(tokens, int) or not 0 <= tokens <= _MOST_TOKENS:
                 raise EstimatorError(f"{name}.estimate returned {tokens!r}: it must return a count of tokens")
             return tokens
 
@@ -672,6 +758,26 @@ class CompactManager:
             return None
         callback = summarizer_callback(theirs, [self.config.policy.protected_flag])
         return (f"python:{type(theirs).__name__}", callback)
+
+
+def _only_messages(prepared: Prepared) -> list[Any]:
+    """Returns the messages; raises ``ConfigError`` if an earlier policy put the summary beside them."""
+    if prepared.system is not None:
+        raise ConfigError(f"session {prepared.session_id}: {_SUMMARY_BESIDE}")
+    return prepared.messages
+
+
+def _check_note(note: Any) -> None:
+    if note is not None and not isinstance(note, str):
+        raise TypeError(f"note must be a text, found {type(note).__name__}")
+
+
+def _check_number(name: str, number: Any, least: int, most: int, meaning: str) -> None:
+    """Raises ``TypeError`` if an argument is not an int, and ``ConfigError`` if it is out of its range."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{name} must be an int, {meaning}, found {type(number).__name__}")
+    if not least <= number <= most:
+        raise ConfigError(f"{name} is {number}: give {meaning}, from {least} to {most}")
 
 
 def _uncompacted(

@@ -21,10 +21,10 @@ __all__ = [
     *("account", "as_message", "encode_messages", "encode_transcript", "read_flags", "validate"),
 ]
 
-#: The names of the message list and of the instructions in each format.
+#: The names of the message list and of the instructions in each format; those of chat completions are messages.
 _MEMBERS = {
-    "openai-chat": ("messages", "system"),
-    "messages": ("messages", "system"),
+    "openai-chat": ("messages", ""),
+    "messages": ("messages", ""),
     "anthropic": ("messages", "system"),
     "openai-responses": ("input", "instructions"),
     "gemini": ("contents", "systemInstruction"),
@@ -33,6 +33,8 @@ _MEMBERS = {
 #: The formats that a provider's messages may have.
 FORMATS = tuple(_MEMBERS)
 
+#: The formats whose system prompt is not in the list of messages.
+_WITH_SYSTEM_BESIDE = ("anthropic", "gemini")
 
 #: Members of a message that only Compact reads. They are never sent to a provider.
 _OWN_MEMBERS = ("meta", "protected")
@@ -208,6 +210,10 @@ class EncodedMessages:
         """Returns the arguments that describe the conversation to the engine."""
         return (self.format, self.head, self.list_key, self.texts)
 
+    def has_system_beside(self) -> bool:
+        """Returns whether a summary in the system prompt is not among the messages; in a bare list it is."""
+        return bool(self.head) and self.format in _WITH_SYSTEM_BESIDE
+
     def form(self) -> tuple[str, str, str]:
         """Returns everything about the conversation but its messages."""
         return (self.format, self.head, self.list_key)
@@ -226,16 +232,17 @@ def encode_messages(
     """Encodes messages, with the system prompt and tools that are sent with them.
 
     Messages that were encoded ``before`` and have not changed since are not encoded again. Raises
-    ``TypeError`` if ``messages`` is not a list, and ``FormatError`` with the index of a message that
+    ``TypeError`` for an argument of the wrong kind, and ``FormatError`` with the index of a message that
     cannot be read.
     """
+    check_beside(system, tools)
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise TypeError(f"messages must be a list of messages, found {type(messages).__name__}")
     items = list(messages)
     encoded = _encode_items(items, codec, before)
     format = codec.format or _detect_format(encoded.texts, encoded.known, before)
     list_key, system_key = _MEMBERS.get(format, ("", ""))
-    beside = {"model": model, "tools": tools, system_key: system, **(more or {})}
+    beside = {"model": model, **_members_beside(system_key, system, tools), **(more or {})}
     members = {key: value for key, value in beside.items() if value}
     head = _encode_head(members) if members and list_key else ""
     encoded = replace(encoded, format=format, head=head, list_key=list_key, system_key=system_key)
@@ -266,8 +273,59 @@ def extend_encoded(encoded: EncodedMessages, items: Sequence[Any], codec: Codec)
     )
 
 
+def check_beside(system: Any, tools: Any) -> None:
+    """Raises ``TypeError`` unless the system prompt and the tools are of kinds that a request can hold."""
+    blocks = system if isinstance(system, Sequence) and not isinstance(system, (str, bytes)) else [system]
+    if not all(block is None or isinstance(block, str) or _is_object(block) for block in blocks):
+        found = type(system).__name__
+        raise TypeError(f"system must be a text, or what the provider takes in its place, found {found}")
+    if tools is None:
+        return
+    if isinstance(tools, (str, bytes)) or not isinstance(tools, Sequence):
+        raise TypeError(f"tools must be a list of the provider's tool schemas, found {type(tools).__name__}")
+    for place, tool in enumerate(tools):
+        if not _is_object(tool):
+            raise TypeError(f"tools[{place}] must be a tool's schema, as a dict, found {type(tool).__name__}")
+
+
+def _is_object(item: Any) -> bool:
+    """Returns whether an item is a dict, or an SDK's object that is encoded as one."""
+    if isinstance(item, Mapping):
+        return True
+    dumps_itself = any(callable(getattr(item, name, None)) for name in ("model_dump", "to_dict"))
+    has_members = bool(getattr(item, "__dict__", None)) and not callable(item)
+    return not isinstance(item, type) and (dumps_itself or has_members)
+
+
+def _members_beside(system_key: str, system: Any, tools: Any) -> dict[str, Any]:
+    """Returns the members of a request that hold the system prompt and the tools.
+
+    Where instructions are messages, a system prompt that is passed beside them is sent separately and never
+    changed, so it is counted like a tool's schema.
+    """
+    if system_key or not system:
+        return {"tools": tools, system_key: system}
+    return {"tools": [*(tools or ()), {"system": system}]}
+
+
+def encode_instructions(system: Any) -> list[str]:
+    """Encodes each block of a system prompt as a message of its own."""
+    parts = system.get("parts") if isinstance(system, Mapping) else system
+    blocks = [parts] if isinstance(parts, str) else parts or []
+    return [dumps({"role": "system", "content": [block]}) for block in blocks]
+
+
+def check_codec(codec: Any) -> Codec | None:
+    """Returns the codec; raises ``TypeError`` if it is not one, and not ``None``."""
+    if codec is None or isinstance(codec, Codec):
+        return codec
+    raise TypeError(f"codec must be a Codec, found {type(codec).__name__}")
+
+
 def encode_transcript(transcript: str) -> EncodedMessages:
     """Encodes the messages of an agent's JSONL transcript; lines that are not JSON objects are skipped."""
+    if not isinstance(transcript, str):
+        raise TypeError(f"transcript must be the text of a JSONL file, found {type(transcript).__name__}")
     texts = []
     for line in transcript.splitlines():
         try:
@@ -410,7 +468,12 @@ def account(
     codec: Codec | None = None,
 ) -> Account:
     """Counts the tokens of a conversation; raises ``FormatError`` if it cannot be read."""
-    encoded = encode_messages(messages, codec or Codec(), model=model, system=system, tools=tools)
+    codec = check_codec(codec) or Codec()
+    encoded = encode_messages(messages, codec, model=model, system=system, tools=tools)
+    if system and not encoded.system_key:
+        # Nothing is sent here, so it may stand among the messages, and is counted as what it is.
+        encoded = encode_messages(messages, codec, model=model, tools=tools)
+        encoded.texts.insert(0, dumps({"role": "system", "content": system}))
     answer = _native.count_conversation(*encoded.arguments(), estimator, model or None)
     return Account(**json.loads(answer))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compact import CompactManager, FileStorage, LiveSession, Message, wire
+from compact import CompactManager, FileStorage, FormatError, LiveSession, Message, wire
 
 from .conftest import chat, config
 from .test_kinds import anthropic, gemini, responses
@@ -112,3 +112,20 @@ def test_what_was_compacted_is_indexed_without_a_search(tmp_path):
     assert indexed.fetchone() == (1,)
     with CompactManager(config(storage=FileStorage(tmp_path))) as manager:
         assert manager.recall("part_3")
+
+
+@pytest.mark.parametrize("refused", [{"role": "user", "content": 5}, {"no": "role"}, b"bytes"])
+@pytest.mark.parametrize("said", [0, 2])
+def test_a_message_that_is_refused_does_not_stay(refused, said):
+    live = CompactManager(config(1_000_000)).session("s", chat(said) if said else ())
+    live.append({"role": "user", "content": "One."})
+    before = live.messages
+    for _ in range(2):
+        with pytest.raises(FormatError):
+            live.append({"role": "assistant", "content": "Two."}, refused)
+        assert live.messages == before
+    assert live.append({"role": "assistant", "content": "Two."}) == [*before, {"role": "assistant", "content": "Two."}]
+    empty = CompactManager(config(1_000_000)).session("s")
+    with pytest.raises(FormatError):
+        empty.append(refused)
+    assert empty.append({"role": "user", "content": "One."}) == [{"role": "user", "content": "One."}]

@@ -13,6 +13,7 @@ from typing import Any
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.genai.types import Content
 
 from ..identity import join_session_name
 from ..manager import CompactManager
@@ -47,6 +48,8 @@ class CompactPlugin(BasePlugin):
         )
         if prepared is not None:
             llm_request.contents = prepared.messages
+            if prepared.system is not None:
+                config.system_instruction = _to_instruction(config.system_instruction, prepared.system)
         return None
 
     def _protected_contents(self, events: Any) -> list[Any]:
@@ -59,6 +62,13 @@ class CompactPlugin(BasePlugin):
 def _session_name(context: Any) -> str:
     session = context.session
     return join_session_name(session.app_name, session.user_id, session.id, context.agent_name)
+
+
+def _to_instruction(before: Any, system: Any) -> Any:
+    """Returns a system prompt of the engine's as the kind that the request had: a text, or a content."""
+    if before is None or isinstance(before, str):
+        return "\n\n".join(part["text"] for part in system["parts"] if part.get("text"))
+    return Content.model_validate(system)
 
 
 def _instructions(config: Any) -> Any:

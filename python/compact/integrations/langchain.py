@@ -147,10 +147,9 @@ class CompactMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _request_options(self, request: ModelRequest[Any]) -> dict[str, Any]:
         tools = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
-        # The system message is sent separately and never changed, so it is counted like a tool schema.
-        if request.system_message is not None:
-            tools.append({"system": request.system_message.content})
-        return {"tools": tools, "codec": self.codec}
+        message = request.system_message
+        system = None if message is None else message.content
+        return {"system": system, "tools": tools, "codec": self.codec}
 
     def _session_name(self, runtime: Any) -> str | None:
         if self.session_id:

@@ -178,7 +178,11 @@ class CompactCapability(AbstractCapability[Any]):
         pieces = _split_messages(request_context.messages)
         codec = PydanticAiCodec()
         prepared = await self.manager.atry_prepare(
-            self.session_id or ctx.conversation_id, pieces, tools=_tool_schemas(request_context), codec=codec
+            self.session_id or ctx.conversation_id,
+            pieces,
+            system=_instructions(request_context),
+            tools=_tool_schemas(request_context),
+            codec=codec,
         )
         if prepared is None or _is_same(prepared.messages, pieces):
             return request_context
@@ -190,13 +194,16 @@ def _is_same(after: Sequence[Any], before: Sequence[Any]) -> bool:
 
 
 def _tool_schemas(request_context: ModelRequestContext) -> list[dict[str, Any]]:
-    """Returns the tools and instructions, which are sent with the history and counted."""
-    parameters = request_context.model_request_parameters
-    tools = [
+    """Returns the tools, which are sent with the history and counted."""
+    return [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in parameters.function_tools
+        for tool in request_context.model_request_parameters.function_tools
     ]
-    instructions = [part.content for part in parameters.instruction_parts or []]
-    return [*tools, {"instructions": instructions}] if instructions else tools
+
+
+def _instructions(request_context: ModelRequestContext) -> list[str]:
+    """Returns the instructions, which are sent beside the history and never changed."""
+    parts = request_context.model_request_parameters.instruction_parts or []
+    return [part.content for part in parts]
 
 
