@@ -1,11 +1,13 @@
 """Integration with the Anthropic client: ``Anthropic(middleware=[CompactMiddleware(manager)])``.
 
 Every request is kept inside the window. One that the provider still refuses as too long is made smaller and
-sent once more. The caller's own list of messages is never changed.
+sent once more. The caller's own list of messages is never changed. The usage of a response that is not
+streamed is reported to the manager.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from anthropic import Middleware
 
 from ..manager import CompactManager, Prepared
 from ..wire import Codec
+from .usage import observe_body
 
 if TYPE_CHECKING:
     from anthropic import APIRequest
@@ -50,8 +53,11 @@ class CompactMiddleware(Middleware):
         response = call_next(_with_prepared(request, body, prepared))
         if response.status_code in (400, 413):
             smaller = self._shrink(name, body, response.status_code, response.text())
-            if smaller is not None:
-                return call_next(request.copy(body={**body, "messages": smaller}))
+            if smaller is None:
+                return response
+            prepared, response = smaller, call_next(_with_prepared(request, body, smaller))
+        if _has_whole_usage(body, response):
+            observe_body(self.manager, prepared, response.text(), "anthropic")
         return response
 
     async def handle_async(self, request: APIRequest, call_next: Any) -> Any:
@@ -63,14 +69,20 @@ class CompactMiddleware(Middleware):
         prepared = await self.manager.atry_prepare(name, body["messages"], **_request_options(body))
         response = await call_next(_with_prepared(request, body, prepared))
         if response.status_code in (400, 413):
-            smaller = self._shrink(name, body, response.status_code, await response.text())
-            if smaller is not None:
-                return await call_next(request.copy(body={**body, "messages": smaller}))
+            refusal = (response.status_code, await response.text())
+            smaller = await asyncio.to_thread(self._shrink, name, body, *refusal)
+            if smaller is None:
+                return response
+            prepared, response = smaller, await call_next(_with_prepared(request, body, smaller))
+        if _has_whole_usage(body, response):
+            text = await response.text()
+            await asyncio.to_thread(observe_body, self.manager, prepared, text, "anthropic")
         return response
 
-    def _shrink(self, name: str | None, body: dict[str, Any], status: int, text: str) -> Any:
-        how = {key: value for key, value in _request_options(body).items() if key != "more"}
-        return self.manager.overflowed(name, body["messages"], status, text, **how)
+    def _shrink(
+        self, name: str | None, body: dict[str, Any], status: int, text: str
+    ) -> Prepared | None:
+        return self.manager.shrink(name, body["messages"], status, text, **_request_options(body))
 
     def _session_name(self, body: Mapping[str, Any]) -> str | None:
         return self.session_id(body) if callable(self.session_id) else self.session_id
@@ -84,6 +96,11 @@ def _conversation_body(request: APIRequest) -> dict[str, Any] | None:
     if not is_conversation or not isinstance(body, Mapping) or not body.get("messages"):
         return None
     return {**body, "messages": list(body["messages"])}
+
+
+def _has_whole_usage(body: Mapping[str, Any], response: Any) -> bool:
+    """Returns whether the usage can be read without delaying a stream."""
+    return response.status_code == 200 and not body.get("stream")
 
 
 def _request_options(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Requests for chat completions and Responses are kept inside the window. One that the provider still refuses as
 too long is made smaller and sent once more. A conversation without a ``session_id`` is recognised by its
 history; ``user`` and ``prompt_cache_key`` are shared by many conversations. A request whose history is on
-the server (``previous_response_id``, ``conversation``) is sent unchanged.
+the server (``previous_response_id``, ``conversation``) is sent unchanged. The usage of a response that is not
+streamed is reported to the manager.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 
 import httpx2
 
-from ..manager import CompactManager
+from ..manager import CompactManager, Prepared
 from ..wire import Codec, dumps
+from .usage import observe_body
 
 __all__ = [
     "CompactAsyncTransport",
@@ -51,31 +53,53 @@ class _Rewriter:
     def session_name(self, body: Mapping[str, Any]) -> str | None:
         return self.session_id(body) if callable(self.session_id) else self.session_id
 
-    def prepare_request(self, request: httpx2.Request, content: bytes) -> httpx2.Request:
+    def prepare_request(
+        self, request: httpx2.Request, content: bytes
+    ) -> tuple[httpx2.Request, Prepared | None]:
+        """Returns the request to send, and what was prepared for it; ``None`` if it is sent as it is."""
         found = self.conversation_body(request, content)
         if found is None:
-            return _rebuild_request(request, content)
+            return _rebuild_request(request, content), None
         body, member, codec = found
         made = self.manager.try_prepare(self.session_name(body), body[member], **_request_options(body, codec))
         if made is None:
-            return _rebuild_request(request, content)
-        changed = {**body, member: made.messages}
-        if made.system is not None:
-            changed["instructions"] = made.system
-        return _rebuild_request(request, dumps(changed).encode())
+            return _rebuild_request(request, content), None
+        return _with_prepared(request, body, member, made), made
 
     def shrink_request(
         self, request: httpx2.Request, content: bytes, status: int, answer: str
-    ) -> httpx2.Request | None:
+    ) -> tuple[httpx2.Request, Prepared] | None:
+        """Returns a smaller request after a refusal, or ``None`` if there is none."""
         found = self.conversation_body(request, content)
         if found is None:
             return None
         body, member, codec = found
-        how = {key: value for key, value in _request_options(body, codec).items() if key != "more"}
-        messages = self.manager.overflowed(self.session_name(body), body[member], status, answer, **how)
-        if messages is None:
-            return None
-        return _rebuild_request(request, dumps({**body, member: messages}).encode())
+        how = _request_options(body, codec)
+        made = self.manager.shrink(self.session_name(body), body[member], status, answer, **how)
+        return None if made is None else (_with_prepared(request, body, member, made), made)
+
+    def observe_answer(
+        self, request: httpx2.Request, content: bytes, prepared: Prepared | None, answer: str
+    ) -> None:
+        """Reports the usage in a response to the manager."""
+        found = self.conversation_body(request, content)
+        if found is not None:
+            observe_body(self.manager, prepared, answer, str(found[2].format))
+
+
+def _with_prepared(
+    request: httpx2.Request, body: Mapping[str, Any], member: str, prepared: Prepared
+) -> httpx2.Request:
+    changed = {**body, member: prepared.messages}
+    if prepared.system is not None:
+        changed["instructions"] = prepared.system
+    return _rebuild_request(request, dumps(changed).encode())
+
+
+def _has_whole_usage(response: httpx2.Response, prepared: Prepared | None) -> bool:
+    """Returns whether the usage can be read without delaying a stream."""
+    is_json = response.headers.get("content-type", "").startswith("application/json")
+    return prepared is not None and response.status_code == 200 and is_json
 
 
 def _request_options(body: Mapping[str, Any], codec: Codec) -> dict[str, Any]:
@@ -114,13 +138,18 @@ class CompactTransport(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request, rewritten if it must be."""
         content = request.read()
-        response = self._inner.handle_request(self._rewriter.prepare_request(request, content))
+        first, prepared = self._rewriter.prepare_request(request, content)
+        response = self._inner.handle_request(first)
         if response.status_code in (400, 413):
             answer = response.read().decode(errors="replace")
             again = self._rewriter.shrink_request(request, content, response.status_code, answer)
             if again is not None:
                 response.close()
-                return self._inner.handle_request(again)
+                prepared = again[1]
+                response = self._inner.handle_request(again[0])
+        if _has_whole_usage(response, prepared):
+            answer = response.read().decode(errors="replace")
+            self._rewriter.observe_answer(request, content, prepared, answer)
         return response
 
     def close(self) -> None:
@@ -145,16 +174,21 @@ class CompactAsyncTransport(httpx2.AsyncBaseTransport):
         import asyncio
 
         content = await request.aread()
-        prepared = await asyncio.to_thread(self._rewriter.prepare_request, request, content)
-        response = await self._inner.handle_async_request(prepared)
+        rewriter = self._rewriter
+        first, prepared = await asyncio.to_thread(rewriter.prepare_request, request, content)
+        response = await self._inner.handle_async_request(first)
         if response.status_code in (400, 413):
             answer = (await response.aread()).decode(errors="replace")
             again = await asyncio.to_thread(
-                self._rewriter.shrink_request, request, content, response.status_code, answer
+                rewriter.shrink_request, request, content, response.status_code, answer
             )
             if again is not None:
                 await response.aclose()
-                return await self._inner.handle_async_request(again)
+                prepared = again[1]
+                response = await self._inner.handle_async_request(again[0])
+        if _has_whole_usage(response, prepared):
+            answer = (await response.aread()).decode(errors="replace")
+            await asyncio.to_thread(rewriter.observe_answer, request, content, prepared, answer)
         return response
 
     async def aclose(self) -> None:
