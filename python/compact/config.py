@@ -14,6 +14,7 @@ from .adapters.custom import ObjectStorage, StorageAdapter
 from .adapters.fs import FileStorage, NativeStorage
 from .adapters.s3 import S3Storage
 from .adapters.sql import SqlStorage
+from .check import is_async
 from .estimators.tiktoken import NativeEstimator, TokenEstimator
 from .exceptions import ConfigError
 from .exporters.console import ConsoleExporter
@@ -59,14 +60,19 @@ class CompactConfig:
             value = getattr(self, name)
             is_instance = isinstance(value, kinds) and not isinstance(value, bool)
             does = not isinstance(value, type) and _has_methods(value, methods)
-            if value is not None and not is_instance and not does:
+            is_left_out = value is None and name not in _NEEDED
+            if not is_left_out and not is_instance and not does:
                 raise ConfigError(f"{name} is {value!r}: give {wanted}")
         if self.redact is not None and not callable(self.redact):
             raise ConfigError(f"redact is {self.redact!r}: give a function that takes and returns a Message")
+        if is_async(getattr(self.exporter, "emit", None)):
+            raise ConfigError("exporter.emit is async, and nobody awaits it: give an ordinary method")
         for name in ("max_context_tokens", "max_sessions"):
             number = getattr(self, name)
             if number is not None and number <= 0:
                 raise ConfigError(f"{name} is {number}: give a number above 0")
+        if self.max_sessions > _MOST_SESSIONS:
+            raise ConfigError(f"max_sessions is {self.max_sessions}: give a number up to {_MOST_SESSIONS:,}")
         if self.format is not None and self.format not in wire.FORMATS:
             raise ConfigError(f"format is {self.format!r}: give one of {', '.join(wire.FORMATS)}")
         _check_sections(self.settings)
@@ -88,6 +94,8 @@ class CompactConfig:
         """
         variables = list((os.environ if env is None else env).items())
         file = None if path is None else os.fspath(path)
+        if file is not None:
+            _check_readable(file)
         text, notes = _native.load_config(file, variables, path is None)
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -118,6 +126,16 @@ class CompactConfig:
         if isinstance(self.token_estimator, NativeEstimator):
             settings["estimator"] = self.token_estimator.name
         return settings
+
+
+def _check_readable(file: str) -> None:
+    try:
+        with open(file, "rb"):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"{file!r} cannot be read: {error.strerror}; give the path of a file that can, or no path"
+        ) from error
 
 
 def _check_custom(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
@@ -166,6 +184,12 @@ _ARGUMENT_KINDS: tuple[tuple[str, tuple[type, ...], _Methods, str], ...] = (
     ),
 )
 
+#: The arguments that are never ``None``.
+_NEEDED = ("policy", "settings", "max_sessions")
+
+#: More sessions than any machine's memory holds.
+_MOST_SESSIONS = 2**31 - 1
+
 #: Sections of a configuration file that are arguments here.
 _ARGUMENTS_OF_SECTIONS = {
     "model": "model=",
@@ -193,6 +217,18 @@ def _check_sections(settings: Mapping[str, Any]) -> None:
         if name not in known:
             sections = ", ".join(sorted(known.keys() - _ARGUMENTS_OF_SECTIONS.keys()))
             raise ConfigError(f"settings has no section {name!r}: give one of {sections}")
+    _check_embeddings(settings.get("embeddings"))
+
+
+def _check_embeddings(section: Any) -> None:
+    """Refuses keys that have no effect because no model is asked."""
+    if not isinstance(section, Mapping) or section.get("kind", "words") != "words":
+        return
+    for key in ("url", "model", "api_key_env"):
+        if section.get(key):
+            raise ConfigError(
+                f"embeddings.{key} has no effect while embeddings.kind is 'words': set kind to 'openai' too"
+            )
 
 
 def _constructor_arguments(loaded: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, wire
 from .adapters.custom import ObjectStorage, StorageAdapter
+from .check import check_note, check_number
 from .config import CompactConfig
 from .estimators.tiktoken import NativeEstimator
 from .events import Dispatcher, EventReceiver, logger
@@ -43,6 +44,9 @@ _PARENT_ENGINES: list[Any] = []
 #: More hits than anybody reads, and more tokens than any text has.
 _MOST_HITS = 1_000_000
 _MOST_TOKENS = 2**53
+
+#: More seconds than any session lasts.
+_LONGEST = 1e15
 
 _SUMMARY_BESIDE = (
     "the summary is in the system prompt, which this method does not return: call prepare(...), or shrink(...) "
@@ -233,7 +237,7 @@ class CompactManager:
         With a ``note`` it compacts as :meth:`manual_compact` does. ``more`` holds further members of the
         request body that decide which rules apply, such as ``thinking``.
         """
-        _check_note(note)
+        check_note(note)
         encoded = self._encode(session_id, messages, codec, system=system, tools=tools, more=more)
         return self._answer(session_id, encoded, codec or self._codec, note)[0]
 
@@ -262,7 +266,7 @@ class CompactManager:
         **beside: Any,
     ) -> list[Any]:
         """Answers a caller that gets nothing but messages."""
-        _check_note(note)
+        check_note(note)
         encoded = self._encode(session_id, messages, codec, **beside)
         self._require_messages_only(encoded)
         return _only_messages(self._answer(session_id, encoded, codec or self._codec, note)[0])
@@ -327,7 +331,7 @@ class CompactManager:
     def _answer_refusal(
         self, session_id: str | None, encoded: EncodedMessages, codec: Codec, status: int, body: str
     ) -> Prepared | None:
-        _check_number("status", status, 0, 65_535, "the HTTP status of the provider's response")
+        check_number("status", status, 0, 65_535, "the HTTP status of the provider's response")
         engine = self._engine()
         with self._running_call(encoded):
             turn = engine.overflowed(session_id, *encoded.arguments(), status, body)
@@ -410,15 +414,19 @@ class CompactManager:
     def observe(self, session_id: str, usage: Any, source: str) -> None:
         """Records the usage that a provider reported for the last request; ``None`` if it reported none.
 
+        Raises ``FormatError`` if the report or its source cannot be read.
         ``source`` names the shape of the report: ``openai-chat``, ``openai-responses``, ``anthropic``,
         ``gemini``, ``claude-agent-message``, ``claude-agent-result``, ``claude-agent-models``.
         """
-        report = None if usage is None else wire.dumps(usage)
+        try:
+            report = None if usage is None else wire.dumps(usage)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"usage cannot be read: {error}") from error
         self._engine().observe(session_id, source, report)
 
     def idle(self, session_id: str, seconds: float) -> bool:
         """Reports that a session was idle for ``seconds``; true if that started a compaction."""
-        return self._engine().idle(session_id, seconds)
+        return self._engine().idle(session_id, min(seconds, _LONGEST))
 
     # Transcripts of agents.
 
@@ -430,7 +438,7 @@ class CompactManager:
         Returns the new transcript and the receipt, or ``None`` if there is no need to compact. With a
         ``note`` it compacts whatever the pressure.
         """
-        _check_note(note)
+        check_note(note)
         engine = self._engine()
         with self._running_call(wire.encode_transcript(transcript)):
             made = engine.rewrite(session_id, transcript, format, note)
@@ -458,7 +466,7 @@ class CompactManager:
 
         Secrets are redacted, unless ``unredacted``; they are never searched for.
         """
-        _check_number("limit", limit, 0, _MOST_HITS, "the most hits to return")
+        check_number("limit", limit, 0, _MOST_HITS, "the most hits to return")
         hits = json.loads(self._engine().recall(query, session_id, limit, unredacted))
         return [Hit(**hit) for hit in hits]
 
@@ -503,7 +511,10 @@ class CompactManager:
             self._new_messages.pop(session_id, None)
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until the exporters have all events; false if that takes longer than ``timeout`` seconds."""
+        """Waits until the exporters have all events, for at most ``timeout`` seconds; false if they do not.
+
+        An exporter of your own answers for its own queue, if it has a method ``flush``.
+        """
         flush = getattr(self.config.exporter, "flush", None)
         done = self._events.flush(timeout)
         return bool(flush(timeout)) and done if callable(flush) else done
@@ -765,19 +776,6 @@ def _only_messages(prepared: Prepared) -> list[Any]:
     if prepared.system is not None:
         raise ConfigError(f"session {prepared.session_id}: {_SUMMARY_BESIDE}")
     return prepared.messages
-
-
-def _check_note(note: Any) -> None:
-    if note is not None and not isinstance(note, str):
-        raise TypeError(f"note must be a text, found {type(note).__name__}")
-
-
-def _check_number(name: str, number: Any, least: int, most: int, meaning: str) -> None:
-    """Raises ``TypeError`` if an argument is not an int, and ``ConfigError`` if it is out of its range."""
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"{name} must be an int, {meaning}, found {type(number).__name__}")
-    if not least <= number <= most:
-        raise ConfigError(f"{name} is {number}: give {meaning}, from {least} to {most}")
 
 
 def _uncompacted(

@@ -18,12 +18,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .check import check_number
 from .exceptions import CompactError
 
 if TYPE_CHECKING:
     from .manager import CompactManager
 
 __all__ = ["LookupTools"]
+
+#: More entries than any session has.
+_MOST_ENTRIES = 1_000_000_000
 
 _RECALL = (
     "Search everything said and done earlier in this and past sessions: requirements, decisions, names, paths, "
@@ -90,8 +94,9 @@ class LookupTools:
         limit: int = 8,
     ) -> str:
         """Searches everything archived, and returns passages with their pointers as text for a model."""
-        if not 1 <= limit <= 50:
-            raise ValueError(f"limit is {limit}, and must be from 1 to 50")
+        check_number("limit", limit, 1, 50, "the most hits")
+        if after is not None:
+            check_number("after", after, 0, _MOST_ENTRIES, "an entry's number")
         engine = self._manager._engine()
         return engine.recall_text(query, session or self._session_id, limit, after, latest)
 
@@ -99,6 +104,7 @@ class LookupTools:
         self, pointer: str, grep: str | None = None, lines: str | None = None, around: int = 0
     ) -> str:
         """Returns the entries that a pointer names as text for a model: whole, or the lines that are wanted."""
+        check_number("around", around, 0, _MOST_ENTRIES, "a number of entries")
         return self._manager._engine().expand_text(pointer, grep, lines, around)
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> str:
@@ -106,13 +112,15 @@ class LookupTools:
 
         What went wrong is part of the answer, since the model is the one who can mend it.
         """
-        tools: dict[str, Callable[..., str]] = {"recall": self.recall, "expand": self.expand}
-        tool = tools.get(name)
-        if tool is None:
+        tools: dict[str, tuple[Callable[..., str], dict[str, Any]]] = {
+            "recall": (self.recall, _RECALL_SCHEMA),
+            "expand": (self.expand, _EXPAND_SCHEMA),
+        }
+        if name not in tools:
             return f"error: there is no tool {name!r}; there are recall and expand"
+        tool, schema = tools[name]
         try:
-            given = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments or {}
-            return tool(**given)
+            return tool(**_read_arguments(name, schema, arguments))
         except (CompactError, TypeError, ValueError) as error:
             return f"error: {error}"
 
@@ -249,6 +257,43 @@ class LookupTools:
             arguments = "\n".join(f"    {name}: {given['description']}" for name, given in properties)
             function.__doc__ = f"{about}\n\nArgs:\n{arguments}\n"
         return [recall, expand]
+
+
+#: The Python type of each type in a schema, and its name in plain words.
+_TYPES: dict[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "integer": (int, "a whole number"),
+    "boolean": (bool, "true or false"),
+}
+
+
+def _read_arguments(
+    name: str, schema: Mapping[str, Any], arguments: str | Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Returns the arguments of a model's call without those that are null.
+
+    Raises ``ValueError`` in words that the model can act on.
+    """
+    given: Any = arguments or {}
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise ValueError(f"the arguments of {name} are not JSON: {error}") from error
+    if not isinstance(given, Mapping):
+        raise ValueError(f"the arguments of {name} must be a JSON object with their names")
+    known = schema["properties"]
+    found = {key: value for key, value in given.items() if value is not None}
+    for key in schema["required"]:
+        if key not in found:
+            raise ValueError(f"{name} needs {key!r}: {known[key]['description']}")
+    for key, value in found.items():
+        if key not in known:
+            raise ValueError(f"{name} has no argument {key!r}; it has {', '.join(known)}")
+        kind, words = _TYPES[known[key]["type"]]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"{key!r} must be {words}, found {json.dumps(value, default=str)}")
+    return found
 
 
 _SPECS = (("recall", _RECALL, _RECALL_SCHEMA), ("expand", _EXPAND, _EXPAND_SCHEMA))

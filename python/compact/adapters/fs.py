@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ..exceptions import ConfigError
+
 __all__ = ["FileStorage", "MemoryStorage", "NativeStorage"]
 
 
@@ -32,13 +34,16 @@ class FileStorage(NativeStorage):
     """Stores originals in a folder that only its owner can read; ``compactctl`` can use the same folder.
 
     ``key_env`` names the environment variable with the encryption key (64 hexadecimal digits); without it
-    originals are not encrypted.
+    originals are not encrypted. Raises ``ConfigError`` if ``path`` is empty.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, key_env: str | None = None) -> None:
+        folder = os.fspath(path)
+        if not folder:
+            raise ConfigError("path is empty: give a folder, such as './.compact/archive'")
         self.section = {
             "adapter": "fs",
-            "path": os.path.abspath(os.path.expanduser(os.fspath(path))),
+            "path": os.path.abspath(os.path.expanduser(folder)),
             "archive": {"key_env": key_env},
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from ..exceptions import ConfigError
 from .fs import NativeStorage
 
 __all__ = ["S3Storage"]
@@ -15,7 +16,8 @@ class S3Storage(NativeStorage):
 
     Credentials come from ``AWS_ACCESS_KEY_ID`` and the other variables of Amazon's clients, or from the
     machine's role. Receipts and the recall index are kept in the folder ``path``, by default in the user's
-    data directory. To share them between machines, use ``SqlStorage(url, originals=S3Storage(…))``.
+    data directory. To share them between machines, use ``SqlStorage(url, originals=S3Storage(…))``. Raises
+    ``ConfigError`` if ``bucket`` is not a name.
     """
 
     def __init__(
@@ -31,6 +33,8 @@ class S3Storage(NativeStorage):
         path: str | os.PathLike[str] | None = None,
         key_env: str | None = None,
     ) -> None:
+        if not isinstance(bucket, str) or not bucket:
+            raise ConfigError(f"bucket is {bucket!r}: give the bucket's name")
         self.section = {
             "adapter": "s3",
             "path": None if path is None else os.path.abspath(os.path.expanduser(os.fspath(path))),

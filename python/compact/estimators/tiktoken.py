@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from .. import _native, wire
+from ..exceptions import ConfigError
 from ..message import Message
 
 __all__ = ["HeuristicEstimator", "NativeEstimator", "TiktokenEstimator", "TokenEstimator"]
@@ -42,9 +43,14 @@ class NativeEstimator:
 
 
 class TiktokenEstimator(NativeEstimator):
-    """Counts with OpenAI's BPE tables, scaled for other model families; ``auto`` picks by the model."""
+    """Counts with OpenAI's BPE tables, scaled for other model families; ``auto`` picks by the model.
+
+    Raises ``ConfigError`` for an encoding that it does not have.
+    """
 
     def __init__(self, encoding: Literal["auto", "o200k", "cl100k"] = "auto") -> None:
+        if encoding not in ("auto", "o200k", "cl100k"):
+            raise ConfigError(f"encoding is {encoding!r}: give one of auto, o200k, cl100k")
         self.name = encoding
 
 

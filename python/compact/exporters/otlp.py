@@ -23,6 +23,9 @@ class OtlpExporter:
     is not valid.
     """
 
+    #: How many events had been dropped at the last flush.
+    _dropped_before: int
+
     def __init__(
         self, endpoint: str | None = None, *, protocol: Literal["grpc", "http"] | None = None
     ) -> None:
@@ -36,8 +39,17 @@ class OtlpExporter:
         self._own_collector().emit(json.dumps(event, ensure_ascii=False))
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Waits until the collector has everything; false if that takes longer than ``timeout`` seconds."""
-        return self._own_collector().flush(timeout) == 0
+        """Waits until everything that was emitted is sent, for at most ``timeout`` seconds.
+
+        Returns whether the collector has it all: false if events still wait, or if any were dropped since the
+        last call. :attr:`dropped` counts them.
+        """
+        collector = self._own_collector()
+        waiting = collector.flush(timeout)
+        dropped = collector.dropped()
+        is_complete = waiting == 0 and dropped == self._dropped_before
+        self._dropped_before = dropped
+        return is_complete
 
     @property
     def dropped(self) -> int:
@@ -47,6 +59,7 @@ class OtlpExporter:
     def _start_collector(self) -> None:
         self._process = os.getpid()
         self._collector = _native.Collector(self.endpoint, self.protocol)
+        self._dropped_before = 0
 
     def _own_collector(self) -> _native.Collector:
         """Returns the queue of this process; after a fork the parent's queue has no thread here."""
