@@ -196,6 +196,9 @@ MALFORMED = [
     {"role": "assistant", "content": None, "tool_calls": [{"id": "x", "type": "function", "function": "garbage"}]},
     {"role": "tool", "content": "an answer to nobody knows what"},
     {"role": "tool", "tool_call_id": "nobody", "content": "an answer to nobody"},
+    {"role": "tool", "tool_call_id": "nobody", "content": {"no": "text"}},
+    {"role": "tool", "tool_call_id": "nobody", "content": 5},
+    {"role": "tool", "tool_call_id": 5, "content": "an answer to a number"},
 ]
 
 

@@ -190,13 +190,21 @@ impl ToolRun {
     /// Whether it is a check whose failure its shell does not report: it is piped to another program, or one that cannot
     /// fail comes behind it.
     pub(super) fn hides_failure(&self) -> bool {
-        let is_check = |command: &str| {
+        self.text.contains(['|', ';']) && self.is_check()
+    }
+
+    /// Whether it is a check that found nothing wrong.
+    pub fn is_passed_check(&self) -> bool {
+        self.outcome == ToolRunOutcome::Ok && self.is_check()
+    }
+
+    /// Whether it tests, checks or builds something.
+    fn is_check(&self) -> bool {
+        let names_check = |command: &str| {
             let mut words = command.split(|c: char| c.is_whitespace() || ":/;&|".contains(c));
             words.any(|word| CHECK_PROGRAMS.has(word))
         };
-        let command = shell_command(&self.text);
-        command.is_some_and(|command| command.contains(['|', ';']) && is_check(command))
-            && !self.only_looks()
+        shell_command(&self.text).is_some_and(names_check) && !self.only_looks()
     }
 
     /// Whether it only looks something up: all its programs do, or its tool by its name.

@@ -18,7 +18,7 @@ use super::sentence::clip;
 const LINES: usize = 40;
 const MOST_LINES: usize = 64;
 const CHARS: usize = 140;
-/// Lines of a declaration that stand in one, and characters of that line.
+/// Lines of a declaration that stand in one, and characters of that line, or of a comment.
 const DECLARATION_LINES: usize = 16;
 const DECLARATION_CHARS: usize = 280;
 
@@ -91,7 +91,7 @@ impl EditLines {
     }
 
     fn add_pair(&mut self, old: &str, new: &str) {
-        let (old, new) = (join_declarations(old), join_declarations(new));
+        let (old, new) = (join_lines(old), join_lines(new));
         let (before, after) = (trimmed_lines(&old, &new), trimmed_lines(&new, &old));
         for line in old.iter().filter(|line| !after.contains(line.trim())) {
             push_line(&mut self.removed, line);
@@ -151,15 +151,17 @@ fn trimmed_lines<'t>(
     }
 }
 
-/// Returns the lines of a text, where a declaration that goes over several is one: parameters and fields say nothing
-/// without what they belong to, and a declaration with a changed parameter is another one.
-fn join_declarations(text: &str) -> Vec<Cow<'_, str>> {
+/// Returns the lines of a text, where a declaration or a comment that goes over several is one: parameters and fields say
+/// nothing without what they belong to, and a declaration with a changed parameter is another one.
+fn join_lines(text: &str) -> Vec<Cow<'_, str>> {
     let mut out = Vec::new();
     let mut rest = text.lines();
     while let Some(line) = rest.next() {
-        let joined = is_open_declaration(line)
-            .then(|| join_declaration(line, rest.clone()))
-            .flatten();
+        let joined = match comment_text(line) {
+            Some(_) => join_comment(line, rest.clone()),
+            None if is_open_declaration(line) => join_declaration(line, rest.clone()),
+            None => None,
+        };
         match joined {
             None => out.push(Cow::Borrowed(line)),
             Some((whole, count)) => {
@@ -195,6 +197,29 @@ fn open_brackets(line: &str) -> i32 {
 fn count_open(line: &str, open: char, close: char) -> i32 {
     let step = |c: char| i32::from(c == open) - i32::from(c == close);
     line.chars().map(step).sum()
+}
+
+/// What a line of nothing but a comment says.
+pub(crate) fn comment_text(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    ["// ", "# ", "/// ", "//! ", "-- "]
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))
+}
+
+/// Joins a comment with the lines that go on with it, as far as they can be read in one; returns how many those are.
+fn join_comment<'t>(first: &str, rest: impl Iterator<Item = &'t str>) -> Option<(String, usize)> {
+    let mut joined = first.trim().to_owned();
+    let mut count = 0;
+    for text in rest.map_while(comment_text) {
+        if joined.len() + text.len() >= DECLARATION_CHARS {
+            break;
+        }
+        joined.push(' ');
+        joined.push_str(text.trim_end());
+        count += 1;
+    }
+    (count > 0).then_some((joined, count))
 }
 
 /// Joins a declaration with the lines up to its end; returns how many those are. `None` where it is too long to be

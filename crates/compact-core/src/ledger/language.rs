@@ -226,7 +226,7 @@ const FEW: usize = 3;
 
 /// Words with the languages that have them.
 struct WordLanguages {
-    languages: HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>,
+    languages: HashMap<&'static [u8], Vec<usize>, foldhash::fast::FixedState>,
     /// For each first byte, a bit for each length of a word: most words of a text need not be looked up.
     lengths: [u32; 256],
 }
@@ -238,7 +238,7 @@ impl WordLanguages {
             lengths: [0; 256],
         };
         for (nth, file) in files.enumerate() {
-            for word in section_lines(file, "function") {
+            for word in section_lines(file, "function").map(str::as_bytes) {
                 words.languages.entry(word).or_default().push(nth);
                 let lengths = words.lengths.get_mut(first_byte(word));
                 lengths.into_iter().for_each(|l| *l |= length_bit(word));
@@ -247,7 +247,7 @@ impl WordLanguages {
         words
     }
 
-    fn languages_of(&self, word: &str) -> &[usize] {
+    fn languages_of(&self, word: &[u8]) -> &[usize] {
         let lengths = self.lengths.get(first_byte(word)).copied().unwrap_or(0);
         if lengths & length_bit(word) == 0 {
             return &[];
@@ -257,12 +257,12 @@ impl WordLanguages {
     }
 }
 
-fn first_byte(word: &str) -> usize {
-    word.bytes().next().unwrap_or(0).into()
+fn first_byte(word: &[u8]) -> usize {
+    word.first().copied().unwrap_or(0).into()
 }
 
 /// The bit of a word's length; long ones share the last.
-fn length_bit(word: &str) -> u32 {
+fn length_bit(word: &[u8]) -> u32 {
     1 << word.len().min(31)
 }
 
@@ -283,27 +283,41 @@ fn lower_sample(text: &str) -> String {
     }
 }
 
+fn is_ascii_part(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte == b'\''
+}
+
 /// The language in Latin letters whose function words stand in the text most often.
 fn latin_language(text: &str) -> TextLanguage {
     let sample = lower_sample(text);
     let mut hits = [0_usize; LATIN.len() + 1];
     let mut words = 0;
     let is_part = |c: char| match c.is_ascii() {
-        true => c.is_ascii_lowercase() || c == '\'',
+        true => is_ascii_part(c as u8),
         false => c.is_alphabetic(),
     };
-    let parts = sample.split(|c: char| !is_part(c));
-    for word in parts.filter(|word| !word.is_empty()) {
-        words += 1;
+    let mut count_word = |word: &[u8]| {
+        words += usize::from(!word.is_empty());
         for nth in FUNCTION_WORDS.languages_of(word) {
             hits.get_mut(*nth).into_iter().for_each(|count| *count += 1);
         }
+    };
+    let is_ascii = sample.is_ascii();
+    match is_ascii {
+        // Most texts are such, and their bytes are their letters.
+        true => sample
+            .as_bytes()
+            .split(|byte| !is_ascii_part(*byte))
+            .for_each(count_word),
+        false => sample
+            .split(|c| !is_part(c))
+            .for_each(|word| count_word(word.as_bytes())),
     }
-    let foreign = sample.chars().any(|c| FOREIGN.contains(c));
+    let foreign = !is_ascii && sample.chars().any(|c| FOREIGN.contains(c));
     let [english, others @ ..] = hits;
     let most = others.iter().copied().max().unwrap_or(0);
     let best = others.iter().zip(LATIN).find(|(count, _)| **count == most);
-    let has_marks = sample.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
+    let has_marks = !is_ascii && sample.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
     match best {
         _ if foreign && english == 0 && most < 2 && words >= FEW => TextLanguage::Unknown,
         Some((_, language)) if most > english => TextLanguage::Known(language),

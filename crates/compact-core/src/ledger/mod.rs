@@ -41,6 +41,7 @@ pub(crate) use cue::{
     is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order, is_postponement,
     is_prohibition, is_replacement, is_revision, is_standing_rule, reports_passing, rule_label,
 };
+pub(crate) use edit_lines::comment_text;
 pub(crate) use language::is_unspaced;
 pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};
 

@@ -196,15 +196,18 @@ fn has_invisible(text: &str) -> bool {
     false
 }
 
-/// How many bytes are passed over at a time.
-const STRIDE: usize = 64;
-
+/// Returns where the first character beyond ASCII begins; eight bytes are looked at together.
 fn first_non_ascii(bytes: &[u8]) -> Option<usize> {
-    let ascii = bytes.chunks(STRIDE).take_while(|chunk| chunk.is_ascii());
-    let passed = ascii.count() * STRIDE;
-    let rest = bytes.get(passed..)?;
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (nth, word) in words.iter().enumerate() {
+        let high = u64::from_le_bytes(*word) & HIGH_BITS;
+        if high != 0 {
+            return Some(nth * 8 + high.trailing_zeros() as usize / 8);
+        }
+    }
     let at = rest.iter().position(|byte| !byte.is_ascii())?;
-    Some(passed + at)
+    Some(words.len() * 8 + at)
 }
 
 /// Whether nothing is to be seen where this character stands, not even a blank.

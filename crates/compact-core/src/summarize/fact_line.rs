@@ -123,7 +123,7 @@ pub(super) fn fact_lines(
     let mut out = goal_lines(facts, revoked, is_shown);
     out.extend(rule_lines(facts, revoked, is_shown));
     out.extend(state_lines(facts));
-    out.extend(plan_lines(facts));
+    out.extend(plan_lines(ledger));
     out.extend(failure_lines(facts));
     out.extend(open_lines(ledger, &finished));
     let done = finished.facts_to_show(facts).into_iter();
@@ -326,12 +326,21 @@ pub(super) fn strip_rules(facts: &Facts, text: &str) -> String {
     rules.fold(text.to_owned(), |text, rule| without(&text, &rule.text))
 }
 
+/// A plan that nobody touched for so many entries, or since the user spoke again, says how it stood then.
+const PLAN_AGE: u64 = 40;
+
 /// The steps of the newest plan: what is being done, what is left, what is done.
-fn plan_lines(facts: &Facts) -> Vec<FactLine> {
+fn plan_lines(ledger: &Ledger) -> Vec<FactLine> {
+    let facts = &ledger.facts;
+    let plan = facts.plan.ordinal;
+    let asked = facts.requests.last().map_or(0, |request| request.ordinal);
+    let is_old = asked > plan || ledger.next > u64::from(plan) + PLAN_AGE;
     let steps = facts.plan.steps.iter();
     let label = |step: &PlanStep| match (step.done, step.active) {
         (true, _) => "done",
+        (false, true) if is_old => "in progress then",
         (false, true) => "in progress",
+        (false, false) if is_old => "open then",
         (false, false) => "open",
     };
     let (done, left): (Vec<&PlanStep>, Vec<&PlanStep>) = steps.partition(|step| step.done);

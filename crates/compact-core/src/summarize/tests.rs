@@ -1178,6 +1178,31 @@ fn the_state_of_the_work_comes_before_its_story() {
     let plan = text.find(plan).unwrap_or_else(|| panic!("{text}"));
     let story = text.find("## The story").unwrap_or(text.len());
     assert!(state < plan && plan < story, "{text}");
+    // Once the user has spoken again, nobody knows whether it still holds.
+    let mut later = entries.to_vec();
+    later.push(Entry::from_text("7", Role::User, "Now write the page."));
+    let text = of(&later);
+    let plan = "## Plan\n- [#1] in progress then: write its tests\n- open then: write the page\n";
+    assert!(text.contains(plan), "{text}");
+}
+
+#[test]
+fn what_a_check_that_passed_printed_on_the_way_is_not_listed() {
+    let go = |end: &str| {
+        let answer = format!(
+            "ok example.com/planner/rows_table 0.1s\n{}{end}",
+            "x\n".repeat(40)
+        );
+        let entries = [
+            Entry::from_text("0", Role::User, "Test the planner."),
+            call("a", "Bash", r#"{"command":"go test ./..."}"#),
+            result("a", &answer),
+        ];
+        of(&entries)
+    };
+    assert!(!go("ok").contains("rows_table"), "{}", go("ok"));
+    let failed = go("Exit code: 1\n--- FAIL: TestRowsTable");
+    assert!(failed.contains("rows_table"), "{failed}");
 }
 
 #[test]

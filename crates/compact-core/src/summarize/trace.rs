@@ -18,7 +18,7 @@ use super::weigh::WeighedName;
 use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
     BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
-    ToolRunOutcome, Voice, clip, defines, scan_names,
+    ToolRunOutcome, Voice, clip, comment_text, defines, scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
@@ -104,7 +104,11 @@ impl TraceBuilder<'_, '_> {
                 let is_given = is_call && (is_setting() || is_argument());
                 !is_given && !is_uninformative(entity) && !is_taken_out(self.ledger, mention)
             });
-            let newest = newest.filter(|(_, run)| tool_of(run) != &*entity.text);
+            // What a check that passed printed on the way is no part of what it found.
+            let newest = newest.filter(|(_, run)| {
+                let is_noise = run.is_passed_check() && entity.spoken.is_empty();
+                tool_of(run) != &*entity.text && !is_noise
+            });
             let Some((mention, run)) = newest else {
                 continue;
             };
@@ -555,14 +559,29 @@ impl<'l> Sources<'l> {
 }
 
 /// The lines of an excerpt that are whole, without the numbers that a tool put before them, and where
-/// each begins.
+/// each begins. A comment over several lines is one.
 fn excerpt_lines(excerpt: &Excerpt, root: &RootDirectory<'_>) -> Vec<(String, u32)> {
     let mut at = excerpt.start;
-    let mut out = Vec::new();
+    let mut out: Vec<(String, u32)> = Vec::new();
+    let mut goes_on = false;
     for line in excerpt.text.split_inclusive('\n') {
         let plain = clip(&root.shorten(without_line_number(line)), LINE_CHARS);
-        if plain.chars().filter(|c| c.is_alphanumeric()).count() >= 4 {
-            out.push((plain, at));
+        let comment = comment_text(&plain);
+        match (comment, out.last_mut().filter(|_| goes_on)) {
+            (Some(text), Some((before, _))) if before.len() + text.len() < LINE_CHARS => {
+                before.push(' ');
+                before.push_str(text);
+            }
+            _ if plain
+                .chars()
+                .filter(|c| c.is_alphanumeric())
+                .nth(3)
+                .is_some() =>
+            {
+                goes_on = comment.is_some();
+                out.push((plain, at));
+            }
+            _ => goes_on = false,
         }
         at += line.len() as u32;
     }

@@ -198,7 +198,7 @@ impl<'s> ChatReader<'s> {
                 true => EntryKind::Injected,
                 false => special_text::entry_kind(role, &blocks),
             },
-            malformed: blocks.iter().any(is_unreadable_call),
+            malformed: blocks.iter().any(is_unreadable),
             ..EntryMeta::default()
         };
         let id = string_value(message.id).map(Into::into);
@@ -308,7 +308,9 @@ pub(super) fn read_pieces<'a>(
     let is_answer = message.tool_call_id.is_some()
         || message.tool_call_ids.is_some()
         || string_value(message.role).as_deref() == Some("function");
-    if role == Role::Tool && is_answer {
+    if let Some(wrong) = unreadable_answer(message).filter(|_| role == Role::Tool) {
+        pieces.push(unreadable_piece(wrong, Holder::Member(wrong)));
+    } else if role == Role::Tool && is_answer {
         read_result(at, message, &mut pieces)?;
     } else if let Some(content) = message.content {
         pieces.extend(parts::read_content(at, "content", content)?);
@@ -322,6 +324,18 @@ pub(super) fn read_pieces<'a>(
     }
     read_calls(at, message, &mut pieces)?;
     Ok(pieces)
+}
+
+/// Returns what makes a tool's answer none: an id that is no text, a content that is neither a text nor a list.
+fn unreadable_answer<'a>(message: &ChatMessage<'a>) -> Option<&'a RawValue> {
+    let is_null = |raw: &RawValue| raw.get() == "null";
+    let content = message
+        .content
+        .filter(|raw| !is_string(raw) && !is_list(raw) && !is_null(raw));
+    let id = message
+        .tool_call_id
+        .filter(|raw| !is_string(raw) && !is_null(raw));
+    content.or(id)
 }
 
 /// Reads a tool's answer: its texts become one block, and its images blocks after it.
@@ -370,7 +384,7 @@ fn read_calls<'a>(
     if let Some(list) = message.tool_calls.filter(|raw| raw.get() != "null") {
         match is_list(list) {
             true => read_call_list(at, list, pieces)?,
-            false => pieces.push(unreadable_call(list, Holder::Member(list))),
+            false => pieces.push(unreadable_piece(list, Holder::Member(list))),
         }
     }
     if let Some(body) = message.function_call.filter(|raw| raw.get() != "null") {
@@ -387,7 +401,7 @@ fn read_call_list<'a>(
     for element in at.read_list("tool_calls", list)? {
         let holder = Holder::Element { list, element };
         if !is_object(element) {
-            pieces.push(unreadable_call(element, holder));
+            pieces.push(unreadable_piece(element, holder));
             continue;
         }
         let call: ChatCall<'_> = at.read(element.get())?;
@@ -398,13 +412,13 @@ fn read_call_list<'a>(
     Ok(())
 }
 
-/// What stands where a call should be, and is none.
-const UNREADABLE_CALL: &str = "unreadable tool call";
+/// What stands where a call or its answer should be, and is none.
+const UNREADABLE: &str = "unreadable tool message";
 
-fn unreadable_call<'a>(value: &RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
+fn unreadable_piece<'a>(value: &RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
     BlockPiece {
         block: Block::Opaque {
-            kind: UNREADABLE_CALL.to_owned(),
+            kind: UNREADABLE.to_owned(),
             bytes: value.get().len(),
         },
         holder,
@@ -412,8 +426,8 @@ fn unreadable_call<'a>(value: &RawValue, holder: Holder<'a>) -> BlockPiece<'a> {
     }
 }
 
-fn is_unreadable_call(block: &Block) -> bool {
-    matches!(block, Block::Opaque { kind, .. } if kind == UNREADABLE_CALL)
+fn is_unreadable(block: &Block) -> bool {
+    matches!(block, Block::Opaque { kind, .. } if kind == UNREADABLE)
 }
 
 fn call_piece<'a>(
@@ -423,7 +437,7 @@ fn call_piece<'a>(
     holder: Holder<'a>,
 ) -> Result<BlockPiece<'a>, FormatError> {
     if !is_object(body) {
-        return Ok(unreadable_call(body, holder));
+        return Ok(unreadable_piece(body, holder));
     }
     let function: ChatFunction<'_> = at.read(body.get())?;
     let value = function.arguments.or(function.input);

@@ -88,3 +88,13 @@ fn a_declaration_that_is_long_or_has_no_end_stays_as_it_is() {
         "{lines}"
     );
 }
+
+#[test]
+fn a_comment_over_several_lines_is_one() {
+    let text =
+        "// The helper is asked last,\n// so that explicit tokens win.\nfn ask() {}\n# one\n";
+    assert_eq!(
+        of_arguments(&serde_json::json!({ "content": text })),
+        "+// The helper is asked last, so that explicit tokens win.\n+fn ask() {}\n+# one"
+    );
+}
