@@ -4,6 +4,7 @@
 //! request, of which the sentences that rule stay too. A call's arguments stay a JSON object, because providers reject anything else; they point to
 //! the whole where there is room for it.
 
+mod listing;
 mod request;
 
 use std::cell::Cell;
@@ -75,7 +76,8 @@ pub(crate) fn clip_text(
     Some(alone())
 }
 
-/// An answer cut as a text is, but to its pointer alone where only scraps would be left of it.
+/// An answer cut as a listing where it is one, else as a text is, but to its pointer alone where only scraps would be left
+/// of it.
 fn clip_answer(
     whole: &str,
     limit: Units,
@@ -83,6 +85,7 @@ fn clip_answer(
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
     let cut = clip_text(whole, limit, estimator, pointer)?;
+    let cut = listing::clip_listing(whole, limit, estimator, pointer).unwrap_or(cut);
     let total = whole.chars().count();
     let alone = head_and_tail(whole, total, 0, pointer);
     match cut.chars().count() < alone.chars().count() + SCRAP {

@@ -166,3 +166,29 @@ fn a_cut_request_keeps_the_sentences_that_rule() {
     let cut = format!("{:?}", clip_entry(&reply, Units(900), &Chars4, AT));
     assert!(!cut.contains("Never edit tests"), "{cut}");
 }
+
+#[test]
+fn a_listing_is_cut_to_what_it_declares() {
+    let imports = "use std::a;\n".repeat(20);
+    let body = "    let x = 1;\n    let y = 2;\n".repeat(6);
+    let text = format!(
+        "{imports}fn first_row(a: u32) -> u32 {{\n{body}}}\n\nfn last_row(b: u32) -> u32 {{\n{body}}}\n"
+    );
+    let pointer = ClipPointer {
+        receipt: "0123456789abcdef",
+        ordinal: 7,
+    };
+    let limit = Chars4.count_units(&text).0 / 3;
+    let cut = clip_answer(&text, Units(limit), &Chars4, pointer).unwrap();
+    assert!(Chars4.count_units(&cut).0 <= limit, "{cut}");
+    assert!(cut.contains("0123456789ab#7"), "{cut}");
+    assert!(
+        cut.contains("fn first_row(a: u32)") && cut.contains("fn last_row(b: u32)"),
+        "{cut}"
+    );
+    assert!(!cut.contains("use std::a"), "{cut}");
+    // A log declares nothing, and its end tells how it ended.
+    let log = format!("{}2 passed", "step done\n".repeat(80));
+    let cut = clip_answer(&log, Units(limit), &Chars4, pointer).unwrap();
+    assert!(cut.ends_with("2 passed"), "{cut}");
+}

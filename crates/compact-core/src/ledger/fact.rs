@@ -269,6 +269,23 @@ fn is_beside_result(entry: &Entry, reading: &BlockReading<'_>) -> bool {
         && attribute_speech(&reading.text) != Speech::Host
 }
 
+/// Bytes at either end of a message in which rules are looked for: nobody typed more, and what stands in the middle is
+/// quoted at most.
+const READ_ENDS: usize = 1 << 19;
+
+/// The parts of a person's message that are read sentence by sentence: all of it, or its ends.
+fn read_parts(text: &str) -> impl Iterator<Item = &str> {
+    let parts = match text.len() <= 2 * READ_ENDS {
+        true => (text, None),
+        false => {
+            let head = text.floor_char_boundary(READ_ENDS);
+            let tail = text.ceil_char_boundary(text.len() - READ_ENDS);
+            (text.get(..head).unwrap_or(text), text.get(tail..))
+        }
+    };
+    [Some(parts.0), parts.1].into_iter().flatten()
+}
+
 /// Two sentences of one message as they follow each other.
 fn join_sentences<'t>(first: Option<&str>, second: &'t str) -> Cow<'t, str> {
     match first {
@@ -438,7 +455,11 @@ impl FactCollector {
             self.facts.replies.push(whole(&reading.text, chars));
         }
         match reading.voice {
-            Voice::User => self.collect_own_sentences(ordinal, &reading.text),
+            Voice::User => {
+                for part in read_parts(&reading.text) {
+                    self.collect_own_sentences(ordinal, part);
+                }
+            }
             voice => self.collect_sentences(ordinal, voice, &reading.text),
         }
     }

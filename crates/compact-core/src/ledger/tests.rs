@@ -836,3 +836,18 @@ fn a_check_whose_failure_its_shell_hides_has_failed() {
         assert_eq!(outcome(command, answer), ToolRunOutcome::Ok, "{command}");
     }
 }
+
+#[test]
+fn a_message_that_nobody_typed_is_read_for_rules_at_its_ends() {
+    let middle = "One word. ".repeat(150_000);
+    let text = format!(
+        "Never touch first.rs. {middle}Never touch middle.rs. {middle}Never touch last.rs."
+    );
+    let facts = Ledger::from_entries(&[Entry::from_text("0", Role::User, text)], 0).facts;
+    let rules: Vec<&str> = facts.rules.iter().map(|rule| &*rule.text).collect();
+    let has = |name: &str| rules.iter().any(|rule| rule.contains(name));
+    assert!(
+        has("first.rs") && has("last.rs") && !has("middle.rs"),
+        "{rules:?}"
+    );
+}

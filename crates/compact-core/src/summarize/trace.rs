@@ -351,6 +351,7 @@ impl TraceBuilder<'_, '_> {
             let is_comment = is_comment(&line) && !line.starts_with('-');
             let is_taken_out = shows_diff && line.starts_with('-');
             if is_taken_out
+                || reports_pass(&line)
                 || !is_comment && !self.names_something(&line)
                 || state.is_some_and(|state| state.is_stale(&line, excerpt.ordinal))
             {
@@ -490,6 +491,16 @@ fn quotes_words(line: &str) -> bool {
                 .is_some()
         })
     })
+}
+
+/// How lines begin that say of one test or package that it passed: what passed is counted at the end.
+const PASSES: [&str; 8] = ["ok ", "PASS", "pass ", "--- PASS", "=== RUN", "✓", "✔", "√"];
+
+/// Whether a line says that one of many tests passed.
+fn reports_pass(line: &str) -> bool {
+    let line = line.trim_start();
+    PASSES.iter().any(|pass| line.starts_with(pass))
+        || (line.starts_with("test ") && line.ends_with("... ok"))
 }
 
 /// Whether a command shows what changed: there a line with a minus is one that is gone.

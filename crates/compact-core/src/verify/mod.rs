@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use foldhash::fast::FixedState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +76,7 @@ pub fn anchors(
     let rules = summarize::rule_statuses(ledger).into_iter();
     let rules = rules.filter(|rule| is_dropped(rule.fact.ordinal));
     let mut out: Vec<Anchor> = rules.map(|rule| rule_anchor(&rule)).collect();
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<&str, FixedState> = HashSet::default();
     out.extend(
         ranking
             .0

@@ -1,0 +1,125 @@
+//! A listing of code, cut to what it declares and what follows each declaration.
+//!
+//! The head of a file is what it imports and its tail closes brackets: a reader who must go on needs the names and
+//! signatures in between.
+
+use super::{ClipPointer, marker};
+use crate::ledger::defines;
+use crate::token::{Estimator, Units};
+
+/// Fewer lines are cut as any text is, and so is one with fewer declarations, or with fewer among so many lines.
+const LINES: usize = 12;
+const DECLARATIONS: usize = 2;
+const SPARSE: usize = 60;
+
+/// How often a cut that is too long is tried shorter.
+const TRIALS: usize = 6;
+
+/// What stands where lines were left out, but for the first place, which says where the whole is.
+const GAP: &str = "…";
+
+/// A listing cut to at most `limit` units; `None` where the text is none, or nothing of it would be left.
+pub(super) fn clip_listing(
+    text: &str,
+    limit: Units,
+    estimator: &dyn Estimator,
+    pointer: ClipPointer<'_>,
+) -> Option<String> {
+    let listing = Listing::from_text(text)?;
+    let cost = estimator.count_units(text);
+    let marker_cost = estimator.count_units(&marker(text.len(), pointer));
+    let room = (limit - marker_cost).0 as f64;
+    let mut bytes = (text.len() as f64 * room / cost.0.max(1) as f64) as usize;
+    for _ in 0..TRIALS {
+        let cut = listing.cut_to(bytes, pointer)?;
+        if estimator.count_units(&cut) <= limit {
+            return Some(cut);
+        }
+        bytes = bytes * 4 / 5;
+    }
+    None
+}
+
+/// The lines of a listing, and the order in which they deserve room.
+struct Listing<'t> {
+    lines: Vec<&'t str>,
+    order: Vec<usize>,
+}
+
+impl<'t> Listing<'t> {
+    /// Reads a text; `None` for one that declares too little.
+    fn from_text(text: &'t str) -> Option<Listing<'t>> {
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() < LINES {
+            return None;
+        }
+        let mut declarations = 0;
+        let mut ranked = Vec::new();
+        let mut since = usize::MAX;
+        for (nth, line) in lines.iter().enumerate() {
+            if defines(line.trim_start()) {
+                declarations += 1;
+                since = 0;
+            }
+            let says = line.chars().filter(|c| c.is_alphabetic()).nth(1).is_some();
+            if says && since != usize::MAX {
+                ranked.push((since, nth));
+                since += 1;
+            }
+        }
+        ranked.sort_unstable();
+        let is_listing = declarations >= DECLARATIONS
+            && lines.len() <= declarations * SPARSE
+            && !is_search_result(&lines);
+        is_listing.then(|| Listing {
+            lines,
+            order: ranked.into_iter().map(|(_, nth)| nth).collect(),
+        })
+    }
+
+    /// The lines that fit, in their places; `None` when not even one does.
+    fn cut_to(&self, bytes: usize, pointer: ClipPointer<'_>) -> Option<String> {
+        let mut left = bytes;
+        let length = |nth: usize| self.lines.get(nth).map_or(0, |line| line.len() + 1);
+        let fitting = self.order.iter().copied().take_while(|nth| {
+            let fits = length(*nth) + GAP.len() < left;
+            left = left.saturating_sub(length(*nth) + GAP.len() + 1);
+            fits
+        });
+        let mut chosen: Vec<usize> = fitting.collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        chosen.sort_unstable();
+        let kept: usize = chosen.iter().map(|nth| length(*nth)).sum();
+        let total: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+        let marker = marker(total.saturating_sub(kept), pointer);
+        Some(self.write_lines(&chosen, marker.trim()))
+    }
+
+    fn write_lines(&self, chosen: &[usize], marker: &str) -> String {
+        let mut out: Vec<&str> = vec![marker];
+        let mut next = chosen.first().copied().unwrap_or(0);
+        for nth in chosen {
+            if *nth != next {
+                out.push(GAP);
+            }
+            out.extend(self.lines.get(*nth));
+            next = nth + 1;
+        }
+        out.join("\n")
+    }
+}
+
+/// Whether most lines name the place that they were found at: `src/a.rs:12:`. Each of them is what was looked for.
+fn is_search_result(lines: &[&str]) -> bool {
+    let is_found = |line: &&&str| {
+        let mut parts = line.splitn(3, ':');
+        let place = parts.next().unwrap_or("");
+        let number = parts.next().unwrap_or("");
+        place.contains(['/', '.'])
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    lines.iter().filter(is_found).count() * 2 > lines.len()
+}
