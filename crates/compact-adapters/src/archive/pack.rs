@@ -52,7 +52,7 @@ pub(super) enum PackForm {
 }
 
 /// Where a better ratio begins to cost more time than a compaction should take.
-const LEVEL: CompressionLevel = 9;
+const LEVEL: CompressionLevel = 6;
 
 /// The first bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,9 +32,9 @@ const AGAIN: f64 = 0.06;
 /// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
 const CHANGED_FILE: f64 = 0.25;
 const CHANGED_LINE: f64 = 0.05;
-const CHANGED_SIGNATURE: f64 = 0.3;
+const CHANGED_SIGNATURE: f64 = 0.2;
 /// A line that a change put in and that holds words for somebody to read: a message, a reason, a label.
-const CHANGED_MESSAGE: f64 = 0.2;
+const CHANGED_MESSAGE: f64 = 0.13;
 /// Lines of one change that say what it is about, and those among which its signatures do; of what later ones are worth.
 const FIRST_LINES: usize = 16;
 const LAST_SIGNATURES: usize = 40;
