@@ -311,7 +311,7 @@ fn a_small_summary_is_the_users_words_first() {
         [#6] > Bash: pytest tests/test_export.py
         ## Files changed
         [#4] src/export/writer.py (edited)
-          +def chunk_rows(rows, size):
+          with chunk_rows
         ~~~"#]]
     .assert_eq(&summary(Style::TaskState, 90));
 }
