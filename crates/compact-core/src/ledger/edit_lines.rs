@@ -93,11 +93,15 @@ impl EditLines {
     fn add_pair(&mut self, old: &str, new: &str) {
         let (old, new) = (join_lines(old), join_lines(new));
         let (before, after) = (trimmed_lines(&old, &new), trimmed_lines(&new, &old));
+        let most_chars = |line: &Cow<'_, str>| match line {
+            Cow::Borrowed(_) => CHARS,
+            Cow::Owned(_) => DECLARATION_CHARS,
+        };
         for line in old.iter().filter(|line| !after.contains(line.trim())) {
-            push_line(&mut self.removed, line);
+            push_line(&mut self.removed, line, most_chars(line));
         }
         for line in new.iter().filter(|line| !before.contains(line.trim())) {
-            push_line(&mut self.added, line);
+            push_line(&mut self.added, line, most_chars(line));
         }
     }
 
@@ -270,7 +274,7 @@ fn join_part(joined: &mut String, line: &str, is_type: bool) {
 }
 
 /// Keeps the first lines that say something, a bare bracket does not, and further on those that define something.
-fn push_line(lines: &mut Vec<String>, line: &Cow<'_, str>) {
+fn push_line(lines: &mut Vec<String>, line: &str, chars: usize) {
     if lines.len() >= MOST_LINES {
         return;
     }
@@ -280,10 +284,6 @@ fn push_line(lines: &mut Vec<String>, line: &Cow<'_, str>) {
         .nth(1)
         .is_some();
     if says && (lines.len() < LINES || defines(line.trim_start())) {
-        let chars = match line {
-            Cow::Borrowed(_) => CHARS,
-            Cow::Owned(_) => DECLARATION_CHARS,
-        };
         lines.push(clip(line, chars));
     }
 }
