@@ -284,7 +284,7 @@ def sessions_of(agent) -> set[str]:
     return {session["session_id"] for session in listed["sessions"]}
 
 
-@pytest.mark.parametrize("name", ["claude-pypi", "claude-npm", "codex"])
+@pytest.mark.parametrize("name", ["claude-pypi", "claude-npm", "codex", "gemini", "opencode"])
 def test_a_sub_agent_is_compacted_apart_from_its_parent(name, request, tmp_path, model, program):
     agent = launched(name, request, tmp_path, model, program)
     model.steps, model.subtask = 12, "Work through the steps of this part."

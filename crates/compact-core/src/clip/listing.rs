@@ -4,12 +4,11 @@
 //! signatures in between.
 
 use super::{ClipPointer, marker};
-use crate::ledger::defines;
+use crate::ledger::{defines, reports_failure};
 use crate::token::{Estimator, Units};
 
-/// Fewer lines are cut as any text is, and so is one with fewer declarations, or with fewer among so many lines.
+/// A text of fewer lines is cut as any is, and so is one without a declaration among so many lines.
 const LINES: usize = 12;
-const DECLARATIONS: usize = 2;
 const SPARSE: usize = 60;
 
 /// How often a cut that is too long is tried shorter.
@@ -62,15 +61,23 @@ impl<'t> Listing<'t> {
                 since = 0;
             }
             let says = line.chars().filter(|c| c.is_alphabetic()).nth(1).is_some();
-            if says && since != usize::MAX {
-                ranked.push((since, nth));
-                since += 1;
+            match since {
+                _ if !says => {}
+                // The first line may say what is listed.
+                usize::MAX if nth == 0 => ranked.push((0, nth)),
+                usize::MAX => {}
+                _ => {
+                    ranked.push((since, nth));
+                    since += 1;
+                }
             }
         }
         ranked.sort_unstable();
-        let is_listing = declarations >= DECLARATIONS
-            && lines.len() <= declarations * SPARSE
-            && !is_search_result(&lines);
+        // What a compiler or a test complains of shows code, too, and must keep its complaints.
+        let is_listing = lines.len() <= declarations * SPARSE
+            && !is_search_result(&lines)
+            && !is_diff(&lines)
+            && !reports_failure(text);
         is_listing.then(|| Listing {
             lines,
             order: ranked.into_iter().map(|(_, nth)| nth).collect(),
@@ -98,14 +105,18 @@ impl<'t> Listing<'t> {
     }
 
     fn write_lines(&self, chosen: &[usize], marker: &str) -> String {
-        let mut out: Vec<&str> = vec![marker];
-        let mut next = chosen.first().copied().unwrap_or(0);
+        let mut out: Vec<&str> = Vec::new();
+        let mut gap = marker;
+        let mut next = 0;
         for nth in chosen {
             if *nth != next {
-                out.push(GAP);
+                out.push(std::mem::replace(&mut gap, GAP));
             }
             out.extend(self.lines.get(*nth));
             next = nth + 1;
+        }
+        if next < self.lines.len() {
+            out.push(gap);
         }
         out.join("\n")
     }
@@ -122,4 +133,11 @@ fn is_search_result(lines: &[&str]) -> bool {
             && number.bytes().all(|byte| byte.is_ascii_digit())
     };
     lines.iter().filter(is_found).count() * 2 > lines.len()
+}
+
+/// Whether lines are a change: each of them counts, wherever it stands.
+fn is_diff(lines: &[&str]) -> bool {
+    lines
+        .iter()
+        .any(|line| line.starts_with("@@ ") || line.starts_with("diff --git"))
 }

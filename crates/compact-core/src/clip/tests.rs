@@ -186,7 +186,14 @@ fn a_listing_is_cut_to_what_it_declares() {
         cut.contains("fn first_row(a: u32)") && cut.contains("fn last_row(b: u32)"),
         "{cut}"
     );
-    assert!(!cut.contains("use std::a"), "{cut}");
+    assert_eq!(cut.matches("use std::a").count(), 1, "{cut}");
+    // A complaint shows code, too.
+    let complaint = format!("error[E0308]: mismatched types\n{text}error: could not compile");
+    let cut = clip_answer(&complaint, Units(limit), &Chars4, pointer).unwrap();
+    assert!(
+        cut.starts_with("error[E0308]") && cut.ends_with("could not compile"),
+        "{cut}"
+    );
     // A log declares nothing, and its end tells how it ended.
     let log = format!("{}2 passed", "step done\n".repeat(80));
     let cut = clip_answer(&log, Units(limit), &Chars4, pointer).unwrap();

@@ -39,7 +39,8 @@ pub use task::{BackgroundTask, TaskEnd};
 
 pub(crate) use cue::{
     is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order, is_postponement,
-    is_prohibition, is_replacement, is_revision, is_standing_rule, reports_passing, rule_label,
+    is_prohibition, is_replacement, is_revision, is_standing_rule, reports_failure,
+    reports_passing, rule_label,
 };
 pub(crate) use edit_lines::comment_text;
 pub(crate) use language::is_unspaced;

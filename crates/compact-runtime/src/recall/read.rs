@@ -59,6 +59,43 @@ pub struct Expansion {
     pub left_out: Vec<EntryPointer>,
 }
 
+/// Bytes of an entry below which it is left out instead.
+const LEAST_ROOM: usize = 400;
+
+impl Expansion {
+    /// Shortens what is longer than its share of the room, and leaves out the last entries where shares would be scraps.
+    fn fit_into(&mut self, query: &ExpandQuery) {
+        let most = (query.room / LEAST_ROOM).max(1);
+        let lengths: Vec<usize> = self.entries.iter().map(|e| e.selected.text.len()).collect();
+        let is_over = lengths.iter().sum::<usize>() > query.room;
+        if is_over && self.entries.len() > most {
+            let rest = self.entries.split_off(most);
+            self.left_out = rest.into_iter().map(|e| e.restored.pointer).collect();
+        }
+        let share = fair_share(lengths.into_iter().take(most), query.room);
+        for entry in &mut self.entries {
+            if entry.selected.text.len() > share {
+                entry.selected = select_lines(&entry.text, &query.part, share);
+            }
+        }
+    }
+}
+
+/// Returns how much of a room each of several texts may take so that short ones stand whole.
+fn fair_share(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
+    let mut lengths: Vec<usize> = lengths.collect();
+    lengths.sort_unstable();
+    let mut left = room;
+    for (length, count) in lengths.iter().zip((1..=lengths.len()).rev()) {
+        let share = left / count;
+        if *length > share {
+            return share;
+        }
+        left -= length;
+    }
+    usize::MAX
+}
+
 /// An entry with the part of it that is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownEntry {
@@ -93,22 +130,15 @@ impl Recall {
             found.extend(self.expand_around(pointer, query.neighbours).await?);
         }
         let is_single = found.len() == 1 && matches!(query.part, TextPart::Whole);
+        let shown = found
+            .into_iter()
+            .map(|restored| self.show_entry(restored, query, query.room));
+        let shown = shown.filter(|shown| is_single || shown.selected.matches != Some(0));
         let mut expansion = Expansion {
-            entries: Vec::new(),
+            entries: shown.collect(),
             left_out: Vec::new(),
         };
-        let mut room = query.room;
-        for restored in found {
-            if room == 0 {
-                expansion.left_out.push(restored.pointer);
-                continue;
-            }
-            let shown = self.show_entry(restored, query, room);
-            if is_single || shown.selected.matches != Some(0) {
-                room = room.saturating_sub(shown.selected.text.len());
-                expansion.entries.push(shown);
-            }
-        }
+        expansion.fit_into(query);
         if let Some(shown) = expansion.entries.first_mut().filter(|_| is_single) {
             shown.partner = self.show_partner(&shown.restored, query.secrets);
         }
@@ -183,5 +213,19 @@ impl Recall {
             SecretDisplay::Redacted => self.redactor.redact(text, &mut RedactionCounts::new()),
             SecretDisplay::Shown => Cow::Borrowed(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fair_share;
+
+    #[test]
+    fn short_texts_stand_whole_and_long_ones_share_the_rest() {
+        let share = |lengths: &[usize], room| fair_share(lengths.iter().copied(), room);
+        assert_eq!(share(&[10, 20], 100), usize::MAX);
+        assert_eq!(share(&[900, 10, 700, 20], 430), 200);
+        assert_eq!(share(&[900], 300), 300);
+        assert_eq!(share(&[], 300), usize::MAX);
     }
 }
