@@ -276,7 +276,6 @@ def test_sessions_beyond_the_bound_are_taken_up_again():
         ([{"role": "user", "content": "\ud800"}], compact.FormatError, "surrogates"),
         ([{"content": "x"}], compact.FormatError, "give each a role, or name the format"),
         ([{"role": "user", "content": 7}], compact.FormatError, r"^messages\[0\]: `content` must be a string"),
-        ([*chat(2), {"role": "tool", "tool_call_id": 7}], compact.FormatError, r"^messages\[9\]: `tool_call_id` must be"),
     ],
 )
 def test_what_is_no_conversation_is_refused_in_words(manager, messages, error, words):

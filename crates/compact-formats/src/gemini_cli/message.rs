@@ -71,6 +71,7 @@ impl SegmentedWire for GeminiCliWire {
             said.extend(read_content(at, raw)?);
         }
         let mut answered = Vec::new();
+        let mut copies = Vec::new();
         if let Some(list) = line.tool_calls.filter(|list| is_list(list)) {
             for element in at.read_list("toolCalls", list)? {
                 if !is_object(element) {
@@ -81,9 +82,10 @@ impl SegmentedWire for GeminiCliWire {
                 said.push(call_piece(at, &call, holder)?);
                 message
                     .echoes
-                    .extend(read_result(at, &call, &mut answered)?);
+                    .extend(read_result(at, &call, &mut answered, &mut copies)?);
             }
         }
+        message.echoes.extend(echo_copies(&copies, &answered));
         message.kind = entry_kind(role, &said);
         message.segments.push(MessageSegment { role, pieces: said });
         if !answered.is_empty() {
@@ -204,11 +206,49 @@ fn call_piece<'a>(
     })
 }
 
-/// Returns the answer of a call, when there is one: the first function response, and data beside it.
+/// The answer of another call, as it stands beside this one.
+struct CopiedAnswer<'a> {
+    /// The call that it answers.
+    call: String,
+    /// What it says.
+    output: &'a RawValue,
+}
+
+/// Returns the id of the call that a function response answers.
+fn answered_id(element: &RawValue) -> Option<String> {
+    let response = Members::from_json(element.get()).get("functionResponse")?;
+    let id = string_value(Members::from_json(response.get()).get("id"))?;
+    (!id.is_empty()).then(|| id.into_owned())
+}
+
+/// Beside each of several calls stand the answers of all of them: where one is changed, its copies are too, or the
+/// program would send both.
+fn echo_copies<'a>(copies: &[CopiedAnswer<'a>], answered: &[BlockPiece<'a>]) -> Vec<TextEcho<'a>> {
+    let answers = |piece: &BlockPiece<'_>, id: &str| matches!(&piece.block, Block::ToolResult { call, .. } if call == id);
+    let echo = |copy: &CopiedAnswer<'a>| {
+        let block = answered
+            .iter()
+            .position(|piece| answers(piece, &copy.call))?;
+        Some(TextEcho {
+            segment: 1,
+            block,
+            value: copy.output,
+            with: EchoReplacement::Text {
+                before: String::new(),
+                after: String::new(),
+            },
+        })
+    };
+    copies.iter().filter_map(echo).collect()
+}
+
+/// Returns the answer of a call, when there is one: the function response that bears its id, else the first, and data
+/// beside it. Answers of other calls are copies.
 fn read_result<'a>(
     at: ItemContext<'_>,
     call: &GeminiCliCall<'a>,
     answered: &mut Vec<BlockPiece<'a>>,
+    copies: &mut Vec<CopiedAnswer<'a>>,
 ) -> Result<Vec<TextEcho<'a>>, FormatError> {
     let id = at
         .read_optional_string("toolCalls[].id", call.id)?
@@ -226,7 +266,11 @@ fn read_result<'a>(
         let response = Members::from_json(element.get()).get("functionResponse")?;
         Members::from_json(response.get()).get("response")
     };
-    let first = elements.iter().position(|e| response(e).is_some());
+    let own = |element: &&'a RawValue| answered_id(element).is_some_and(|known| known == id);
+    let first = elements
+        .iter()
+        .position(|e| own(e) && response(e).is_some());
+    let first = first.or_else(|| elements.iter().position(|e| response(e).is_some()));
     let value = first.and_then(|at| elements.get(at)).and_then(response);
     let members = value.map(|value| Members::from_json(value.get()));
     let member = |key: &str| {
@@ -257,7 +301,7 @@ fn read_result<'a>(
     );
     answered.push(BlockPiece {
         block: Block::ToolResult {
-            call: id,
+            call: id.clone(),
             content: said,
             is_error: failed,
         },
@@ -272,6 +316,13 @@ fn read_result<'a>(
         .enumerate()
         .filter(|(i, _)| Some(*i) != first);
     for (_, element) in others.filter(|_| first.is_some()) {
+        let output = response(element)
+            .and_then(|value| Members::from_json(value.get()).get("output"))
+            .filter(|value| is_string(value));
+        if let (Some(call), Some(output)) = (answered_id(element), output) {
+            copies.push(CopiedAnswer { call, output });
+            continue;
+        }
         let mut piece = parts::read_part(at, "toolCalls[].result", list, element)?;
         name_data(&mut piece, element);
         answered.push(piece);

@@ -90,6 +90,44 @@ fn edits_of_both_entries_are_written_into_one_message() {
 }
 
 #[test]
+fn an_answer_and_its_copy_beside_another_call_stay_alike() {
+    let response = |id: &str, says: &str| {
+        format!(
+            r#"{{"functionResponse":{{"id":"{id}","name":"ls","response":{{"output":"{says}"}}}}}}"#
+        )
+    };
+    let call = |id: &str, one: &str, two: &str| {
+        let results = [response("c1", one), response("c2", two)].join(",");
+        format!(
+            r#"{{"id":"{id}","name":"ls","args":{{}},"result":[{results}],"status":"success"}}"#
+        )
+    };
+    let reply = |one: &str, two: &str| {
+        let calls = [call("c1", one, two), call("c2", one, two)].join(",");
+        format!(r#"{{"id":"b","type":"gemini","content":"","toolCalls":[{calls}]}}"#)
+    };
+    let parsed = chat(&format!("{USER},{}", reply("one", "two")));
+    let answers: Vec<String> = parsed.conversation.entries[2]
+        .blocks
+        .iter()
+        .map(|block| match block {
+            Block::ToolResult { call, content, .. } => format!("{call}: {content}"),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(answers, ["c1: one", "c2: two"]);
+    let items = vec![
+        ViewItem::Kept { entry: 1 },
+        ViewItem::Edited {
+            entry: 2,
+            edits: vec![(0, BlockEdit::SetText("cut".to_owned()))],
+        },
+    ];
+    let written = emit(&parsed, items);
+    assert!(written.contains(&reply("cut", "two")), "{written}");
+}
+
+#[test]
 fn a_new_pair_becomes_one_message() {
     let parsed = chat(USER);
     let call = Block::ToolCall {

@@ -39,7 +39,7 @@ const SHAPE: f64 = 2.0;
 /// What a message may cost beside its bytes, in seconds. However short it is, a message is an entry with a hash, a place in
 /// the record and a line in the archive; without this limit a session of short messages would be none that is in order.
 const MESSAGE_SECONDS: f64 = 5e-6;
-/// How often a shape and what it is compared with are measured.
+/// How often a shape, what it is compared with, and tiny messages are measured.
 const RUNS: usize = 3;
 
 fn main() -> ExitCode {
@@ -85,7 +85,7 @@ fn bench(filter: &str) -> Result<bool> {
         growth.measure(
             "tiny messages",
             folder.path(),
-            (&TINY, 1),
+            (&TINY, RUNS),
             shape::tiny_messages,
         )?;
     }
