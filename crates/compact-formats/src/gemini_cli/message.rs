@@ -85,7 +85,12 @@ impl SegmentedWire for GeminiCliWire {
                     .extend(read_result(at, &call, &mut answered, &mut copies)?);
             }
         }
-        message.echoes.extend(echo_copies(&copies, &answered));
+        for copy in copies {
+            match copy.echo_of(&answered) {
+                Some(echo) => message.echoes.push(echo),
+                None => answered.push(read_beside(at, copy.list, copy.element)?),
+            }
+        }
         message.kind = entry_kind(role, &said);
         message.segments.push(MessageSegment { role, pieces: said });
         if !answered.is_empty() {
@@ -212,6 +217,42 @@ struct CopiedAnswer<'a> {
     call: String,
     /// What it says.
     output: &'a RawValue,
+    list: &'a RawValue,
+    element: &'a RawValue,
+}
+
+impl<'a> CopiedAnswer<'a> {
+    /// Reads an element that stands beside an answer; `None` for data, and for an answer to nobody.
+    fn from_element(list: &'a RawValue, element: &'a RawValue) -> Option<CopiedAnswer<'a>> {
+        let response = Members::from_json(element.get()).get("functionResponse")?;
+        let value = Members::from_json(response.get()).get("response")?;
+        let output = Members::from_json(value.get()).get("output");
+        Some(CopiedAnswer {
+            call: answered_id(element)?,
+            output: output.filter(|value| is_string(value))?,
+            list,
+            element,
+        })
+    }
+
+    /// Beside each of several calls stand the answers of all of them: where one is changed, its copies are too, or the
+    /// program would send both. `None` for what says something else than the answer does.
+    fn echo_of(&self, answered: &[BlockPiece<'_>]) -> Option<TextEcho<'a>> {
+        let says = string_value(Some(self.output))?;
+        let is_original = |piece: &BlockPiece<'_>| match &piece.block {
+            Block::ToolResult { call, content, .. } => *call == self.call && *content == says,
+            _ => false,
+        };
+        Some(TextEcho {
+            segment: 1,
+            block: answered.iter().position(is_original)?,
+            value: self.output,
+            with: EchoReplacement::Text {
+                before: String::new(),
+                after: String::new(),
+            },
+        })
+    }
 }
 
 /// Returns the id of the call that a function response answers.
@@ -221,25 +262,15 @@ fn answered_id(element: &RawValue) -> Option<String> {
     (!id.is_empty()).then(|| id.into_owned())
 }
 
-/// Beside each of several calls stand the answers of all of them: where one is changed, its copies are too, or the
-/// program would send both.
-fn echo_copies<'a>(copies: &[CopiedAnswer<'a>], answered: &[BlockPiece<'a>]) -> Vec<TextEcho<'a>> {
-    let answers = |piece: &BlockPiece<'_>, id: &str| matches!(&piece.block, Block::ToolResult { call, .. } if call == id);
-    let echo = |copy: &CopiedAnswer<'a>| {
-        let block = answered
-            .iter()
-            .position(|piece| answers(piece, &copy.call))?;
-        Some(TextEcho {
-            segment: 1,
-            block,
-            value: copy.output,
-            with: EchoReplacement::Text {
-                before: String::new(),
-                after: String::new(),
-            },
-        })
-    };
-    copies.iter().filter_map(echo).collect()
+/// Returns what stands beside an answer: data, or something that nobody knows.
+fn read_beside<'a>(
+    at: ItemContext<'_>,
+    list: &'a RawValue,
+    element: &'a RawValue,
+) -> Result<BlockPiece<'a>, FormatError> {
+    let mut piece = parts::read_part(at, "toolCalls[].result", list, element)?;
+    name_data(&mut piece, element);
+    Ok(piece)
 }
 
 /// Returns the answer of a call, when there is one: the function response that bears its id, else the first, and data
@@ -316,16 +347,11 @@ fn read_result<'a>(
         .enumerate()
         .filter(|(i, _)| Some(*i) != first);
     for (_, element) in others.filter(|_| first.is_some()) {
-        let output = response(element)
-            .and_then(|value| Members::from_json(value.get()).get("output"))
-            .filter(|value| is_string(value));
-        if let (Some(call), Some(output)) = (answered_id(element), output) {
-            copies.push(CopiedAnswer { call, output });
+        if let Some(copy) = CopiedAnswer::from_element(list, element) {
+            copies.push(copy);
             continue;
         }
-        let mut piece = parts::read_part(at, "toolCalls[].result", list, element)?;
-        name_data(&mut piece, element);
-        answered.push(piece);
+        answered.push(read_beside(at, list, element)?);
     }
     Ok(echoes)
 }

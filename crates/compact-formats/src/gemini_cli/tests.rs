@@ -125,6 +125,14 @@ fn an_answer_and_its_copy_beside_another_call_stay_alike() {
     ];
     let written = emit(&parsed, items);
     assert!(written.contains(&reply("cut", "two")), "{written}");
+    // What bears the id and says something else is no copy: it is counted.
+    let calls = [call("c1", "one", "two"), call("c2", "other", "two")].join(",");
+    let odd = format!(r#"{{"id":"b","type":"gemini","content":"","toolCalls":[{calls}]}}"#);
+    let entries = chat(&format!("{USER},{odd}")).conversation.entries;
+    assert!(matches!(
+        entries[2].blocks[..],
+        [_, _, Block::Opaque { .. }]
+    ));
 }
 
 #[test]
