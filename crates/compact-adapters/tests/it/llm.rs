@@ -58,10 +58,13 @@ impl Server {
         lines.read_line(&mut address).unwrap();
         assert!(!address.is_empty(), "the server did not start");
         let _ = rustls::crypto::ring::default_provider().install_default();
+        // The server hangs up on a connection that waits for some seconds, which it does while a
+        // summary is written: each request has its own.
+        let http = reqwest::Client::builder().pool_max_idle_per_host(0);
         Server {
             process,
             url: format!("http://{}/v1", address.trim()),
-            http: reqwest::Client::new(),
+            http: http.build().unwrap(),
         }
     }
 

@@ -23,6 +23,15 @@ enum PhrasePart {
     Run(fn(u8) -> bool),
 }
 
+/// A phrase that may stand where two bytes are as it begins.
+#[derive(Debug)]
+struct Candidate {
+    /// The low bits of its third byte, if it has one that is known.
+    third: Option<u8>,
+    /// Its place in the list.
+    nth: u32,
+}
+
 /// The phrases of a list by how they begin.
 #[derive(Debug)]
 pub(super) struct PhraseTable {
@@ -30,8 +39,10 @@ pub(super) struct PhraseTable {
     phrases: Vec<Vec<PhrasePart>>,
     /// For each beginning, whether a phrase has it.
     begins: [u64; BEGINNINGS / 64],
-    /// Beginnings with the phrases that have them, in the order of the list.
-    by_beginning: Vec<(u16, usize)>,
+    /// Phrases by their beginnings, in the order of the list.
+    candidates: Vec<Candidate>,
+    /// For each beginning, and one more, where its candidates begin.
+    groups: Vec<u32>,
     /// Whether a phrase may begin where a word ends: one of them opens with a sign.
     opens_with_sign: bool,
 }
@@ -47,23 +58,33 @@ impl PhraseTable {
         phrases: impl Iterator<Item = &'p str>,
     ) -> PhraseTable {
         let phrases: Vec<Vec<PhrasePart>> = phrases.map(read_phrase).collect();
-        let all = phrases.iter().enumerate();
-        let mut by_beginning: Vec<(u16, usize)> = all
-            .flat_map(|(nth, parts)| beginnings(parts).map(move |begins| (begins, nth)))
-            .collect();
-        by_beginning.sort_unstable();
         let mut begins = [0; BEGINNINGS / 64];
-        for (beginning, _) in &by_beginning {
-            if let Some(bits) = begins.get_mut(usize::from(*beginning) / 64) {
-                *bits |= 1 << (beginning % 64);
+        let mut by_beginning: Vec<Vec<u32>> = vec![Vec::new(); BEGINNINGS];
+        for (parts, nth) in phrases.iter().zip(0..) {
+            for beginning in beginnings(parts).map(usize::from) {
+                let group = by_beginning.get_mut(beginning);
+                group.into_iter().for_each(|group| group.push(nth));
+                let bits = begins.get_mut(beginning / 64);
+                bits.into_iter()
+                    .for_each(|bits| *bits |= 1 << (beginning % 64));
             }
+        }
+        let mut candidates = Vec::new();
+        let mut groups = vec![0];
+        for group in by_beginning {
+            candidates.extend(group.into_iter().map(|nth| Candidate {
+                third: phrases.get(nth as usize).and_then(|parts| third_of(parts)),
+                nth,
+            }));
+            groups.push(candidates.len() as u32);
         }
         let opens_with_sign = phrases.iter().any(|parts| opens_with_sign(parts));
         PhraseTable {
             place,
             phrases,
             begins,
-            by_beginning,
+            candidates,
+            groups,
             opens_with_sign,
         }
     }
@@ -102,10 +123,17 @@ impl PhraseTable {
     /// The phrase at a byte, among those with this beginning.
     #[inline(never)]
     fn phrase_of(&self, beginning: u16, text: &[u8], at: usize) -> Option<Range<usize>> {
-        let first = self.by_beginning.partition_point(|(b, _)| *b < beginning);
-        let candidates = self.by_beginning.iter().skip(first);
-        let mut candidates = candidates.take_while(|(b, _)| *b == beginning);
-        candidates.find_map(|(_, nth)| Some(at..end_of(self.phrases.get(*nth)?, text, at)?))
+        let group = usize::from(beginning);
+        let [first, end] = *self.groups.get(group..group + 2)?.as_array()?;
+        let third = low_bits(text.get(at + 2));
+        let candidates = self.candidates.get(first as usize..end as usize)?;
+        let mut candidates = candidates
+            .iter()
+            .filter(|candidate| candidate.third.is_none_or(|known| known == third));
+        candidates.find_map(|candidate| {
+            let parts = self.phrases.get(candidate.nth as usize)?;
+            Some(at..end_of(parts, text, at)?)
+        })
     }
 }
 
@@ -136,26 +164,36 @@ fn read_phrase(phrase: &str) -> Vec<PhrasePart> {
 }
 
 /// How a text may begin that begins with a phrase of these parts.
-fn beginnings(parts: &[PhrasePart]) -> impl Iterator<Item = u16> {
+fn beginnings(parts: &[PhrasePart]) -> Range<u16> {
     let letters: &[u8] = match parts.first() {
         Some(PhrasePart::Letters(letters)) => letters,
         _ => &[],
     };
     let known = beginning_of(letters);
-    let all = 0..BEGINNINGS as u16;
     let low = LOW_VALUES as u16;
-    let length = letters.len();
-    all.filter(move |beginning| match length {
-        0 => true,
-        1 => beginning / low == known / low,
-        _ => *beginning == known,
-    })
+    match letters.len() {
+        0 => 0..BEGINNINGS as u16,
+        1 => known / low * low..(known / low + 1) * low,
+        _ => known..known + 1,
+    }
 }
 
 /// The low bits of the first two bytes.
 fn beginning_of(text: &[u8]) -> u16 {
-    let low = |byte: Option<&u8>| u16::from(byte.copied().unwrap_or(0) & LOW_BITS);
+    let low = |byte| u16::from(low_bits(byte));
     low(text.first()) * LOW_VALUES as u16 + low(text.get(1))
+}
+
+/// The low bits of the third byte of a phrase that opens with three letters at least.
+fn third_of(parts: &[PhrasePart]) -> Option<u8> {
+    match parts.first() {
+        Some(PhrasePart::Letters(letters)) => letters.get(2).map(|byte| low_bits(Some(byte))),
+        Some(PhrasePart::Run(_)) | None => None,
+    }
+}
+
+fn low_bits(byte: Option<&u8>) -> u8 {
+    byte.copied().unwrap_or(0) & LOW_BITS
 }
 
 /// Where these parts end that begin at a byte, if they stand there with nothing of a word cut off behind them.

@@ -138,9 +138,17 @@ impl EditLines {
     }
 
     fn finish(self) -> String {
-        let removed = self.removed.iter().map(|line| format!("-{line}"));
-        let added = self.added.iter().map(|line| format!("+{line}"));
-        removed.chain(added).collect::<Vec<_>>().join("\n")
+        let mut out = String::new();
+        for (mark, lines) in [('-', &self.removed), ('+', &self.added)] {
+            for line in lines {
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                out.push(mark);
+                out.push_str(line);
+            }
+        }
+        out
     }
 }
 

@@ -1,5 +1,6 @@
 //! Names that a session used, who used them, and where they were last seen.
 
+use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 use super::scan::NameKind;
@@ -82,9 +83,9 @@ pub struct Entity {
     /// The ordinal of the entry that named it last.
     pub last: u32,
     /// The newest mentions by the user or the model, oldest first.
-    pub spoken: Vec<Mention>,
+    pub spoken: ArrayVec<Mention, SPOKEN>,
     /// The newest mentions by anyone else, oldest first.
-    pub heard: Vec<Mention>,
+    pub heard: ArrayVec<Mention, HEARD>,
 }
 
 impl Entity {
@@ -97,8 +98,8 @@ impl Entity {
             defined: None,
             first,
             last: first,
-            spoken: Vec::new(),
-            heard: Vec::new(),
+            spoken: ArrayVec::new(),
+            heard: ArrayVec::new(),
         }
     }
 
@@ -126,20 +127,13 @@ impl Entity {
     /// The last occurrence in a block is the one that stays; a block counts once.
     pub(super) fn add_mention(&mut self, voice: Voice, mention: Mention) {
         self.times = self.times.saturating_add(1);
-        let (list, cap) = match voice.speaks() {
-            true => (&mut self.spoken, SPOKEN),
-            false => (&mut self.heard, HEARD),
+        let is_new = match voice.speaks() {
+            true => add_newest(&mut self.spoken, mention),
+            false => add_newest(&mut self.heard, mention),
         };
-        if let Some(last) = list.last_mut()
-            && last.place == mention.place
-        {
-            *last = mention;
+        if !is_new {
             return;
         }
-        if list.len() == cap {
-            list.remove(0);
-        }
-        list.push(mention);
         self.last = self.last.max(mention.place.ordinal);
         if let Some(count) = self.counts.get_mut(voice as usize) {
             *count += 1;
@@ -157,15 +151,37 @@ impl Entity {
         self.first = self.first.min(later.first);
         self.last = self.last.max(later.last);
         self.kind = self.kind.min(later.kind);
-        append_newest(&mut self.spoken, &later.spoken, SPOKEN);
-        append_newest(&mut self.heard, &later.heard, HEARD);
+        later
+            .spoken
+            .iter()
+            .for_each(|m| push_newest(&mut self.spoken, *m));
+        later
+            .heard
+            .iter()
+            .for_each(|m| push_newest(&mut self.heard, *m));
     }
 }
 
-fn append_newest(mentions: &mut Vec<Mention>, later: &[Mention], cap: usize) {
-    mentions.extend_from_slice(later);
-    let surplus = mentions.len().saturating_sub(cap);
-    mentions.drain(..surplus);
+/// Adds a mention; one in the same block takes the place of the last. Whether it is the first there.
+fn add_newest<const MOST: usize>(list: &mut ArrayVec<Mention, MOST>, mention: Mention) -> bool {
+    match list.last_mut() {
+        Some(last) if last.place == mention.place => {
+            *last = mention;
+            false
+        }
+        _ => {
+            push_newest(list, mention);
+            true
+        }
+    }
+}
+
+/// Adds a mention; where there is no room, the oldest goes.
+fn push_newest<const MOST: usize>(list: &mut ArrayVec<Mention, MOST>, mention: Mention) {
+    if list.is_full() {
+        list.remove(0);
+    }
+    list.push(mention);
 }
 
 /// An entity as it is stored: name, kind and numbers. Sessions have thousands, so the numbers stand in one flat
@@ -201,8 +217,8 @@ impl TryFrom<PackedEntity> for Entity {
         let (&[times, first, last, spoken], rest) = rest.split_first_chunk().ok_or(short)?;
         let rest = rest.chunks_exact(5);
         let defined = rest.remainder().first().copied();
-        let mut mentions: Vec<Mention> = rest.filter_map(mention).collect();
-        let heard = mentions.split_off(mentions.len().min(spoken as usize));
+        let mentions: Vec<Mention> = rest.filter_map(mention).collect();
+        let (spoken, heard) = mentions.split_at(mentions.len().min(spoken as usize));
         Ok(Entity {
             text,
             kind,
@@ -211,10 +227,16 @@ impl TryFrom<PackedEntity> for Entity {
             defined,
             first,
             last,
-            spoken: mentions,
-            heard,
+            spoken: newest(spoken),
+            heard: newest(heard),
         })
     }
+}
+
+/// The newest of these mentions, as many as are kept.
+fn newest<const MOST: usize>(mentions: &[Mention]) -> ArrayVec<Mention, MOST> {
+    let surplus = mentions.len().saturating_sub(MOST);
+    mentions.iter().skip(surplus).copied().collect()
 }
 
 fn mention(numbers: &[u32]) -> Option<Mention> {

@@ -460,7 +460,12 @@ impl FactCollector {
                     self.collect_own_sentences(ordinal, part);
                 }
             }
-            voice => self.collect_sentences(ordinal, voice, &reading.text),
+            voice @ (Voice::System | Voice::Model) => {
+                let language = text_language(&reading.text);
+                self.collect_sentences(ordinal, voice, &reading.text, language);
+            }
+            // What others say rules, decides and finishes nothing.
+            Voice::Host | Voice::Call | Voice::Tool => {}
         }
     }
 
@@ -471,10 +476,11 @@ impl FactCollector {
             self.open_paste = Some(ordinal);
         }
         let own = pasted.replace(text, |_| "\n\n".to_owned());
-        let is_unheard = matches!(text_language(&own), TextLanguage::Unknown);
+        let language = text_language(&own);
+        let is_unheard = matches!(language, TextLanguage::Unknown);
         self.facts.unheard_requests += u32::from(is_unheard);
         let (rules, releases) = (self.facts.rules.len(), self.facts.releases.len());
-        self.collect_sentences(ordinal, Voice::User, &own);
+        self.collect_sentences(ordinal, Voice::User, &own, language);
         if is_letter(&own) || split_sentences(&own).any(|(sentence, _)| cue::is_doubt(&sentence)) {
             self.facts.rules.truncate(rules);
             self.facts.releases.truncate(releases);
@@ -482,13 +488,18 @@ impl FactCollector {
     }
 
     /// Takes the sentences of a text that rule, decide, put off or finish something.
-    fn collect_sentences(&mut self, ordinal: u32, voice: Voice, text: &str) {
+    fn collect_sentences(
+        &mut self,
+        ordinal: u32,
+        voice: Voice,
+        text: &str,
+        language: TextLanguage,
+    ) {
         let fact = |text: &str, chars| Fact {
             ordinal,
             voice,
             text: clip(text, chars).into(),
         };
-        let language = text_language(text);
         let mut sentences = split_sentences(text).peekable();
         let mut before: Option<Cow<'_, str>> = None;
         while let Some((sentence, place)) = sentences.next() {
@@ -748,8 +759,11 @@ fn command_text(name: &str, call: &CallFields<'_>) -> String {
         .map(without_other_keys)
         .or_else(|| call.text.get(name.len()..))
         .unwrap_or("");
-    let text = [name, ": ", &clip(body, COMMAND_CHARS)].concat();
-    clip(&text, COMMAND_CHARS)
+    let mut text = clip(name, COMMAND_CHARS) + ": ";
+    let room = COMMAND_CHARS.saturating_sub(text.chars().count());
+    text.push_str(&clip(body, room));
+    text.truncate(text.trim_end().len());
+    text
 }
 
 /// A command without the arguments that stand on lines behind it.

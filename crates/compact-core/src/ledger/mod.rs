@@ -23,10 +23,11 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
+use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 pub use check::FailedRun;
@@ -68,17 +69,20 @@ impl Ledger {
     pub fn from_entries<E: Borrow<Entry>>(entries: &[E], first: u64) -> Ledger {
         let mut names = NameTable::default();
         let mut facts = fact::FactCollector::default();
+        let mut readings = KeptReadings::default();
         for (entry, ordinal) in entries.iter().map(E::borrow).zip(first..) {
             for (block, part) in entry.blocks.iter().zip(0..) {
                 if let Some(reading) = reading::read_block(entry, block)
                     && facts.collect_block(ordinal as u32, entry, part, block, &reading)
                 {
-                    names.take(ordinal as u32, part, &reading);
+                    let ordinal = ordinal as u32;
+                    names.take(ordinal, part, &reading);
+                    readings.keep(BlockPlace { ordinal, part }, reading);
                 }
             }
         }
         let mut entities = names.entities;
-        let excerpts = cut_excerpts(entries, first, &mut entities);
+        let excerpts = cut_excerpts(entries, first, readings, &mut entities);
         Ledger {
             next: first + entries.len() as u64,
             entities,
@@ -130,7 +134,8 @@ impl Ledger {
 #[derive(Default)]
 struct NameTable {
     entities: Vec<Entity>,
-    slots: HashMap<u64, u32, foldhash::fast::FixedState>,
+    /// Where in `entities` a name stands.
+    places: HashTable<u32>,
     hasher: foldhash::fast::FixedState,
 }
 
@@ -138,15 +143,13 @@ impl NameTable {
     /// Names that are known already, each once.
     fn from_entities(entities: Vec<Entity>) -> NameTable {
         let mut names = NameTable::default();
-        names.slots.reserve(entities.len());
-        for (entity, i) in entities.iter().zip(0..) {
-            let mut hash = names.hasher.hash_one(&*entity.text);
-            while names.slots.contains_key(&hash) {
-                hash = hash.wrapping_add(1);
-            }
-            names.slots.insert(hash, i);
+        names.places = HashTable::with_capacity(entities.len());
+        names.entities = entities;
+        for i in 0..names.entities.len() as u32 {
+            let hash = hash_name(&names.entities, &names.hasher, i);
+            names.place(hash, i);
         }
-        NameTable { entities, ..names }
+        names
     }
 
     fn take(&mut self, ordinal: u32, part: u16, reading: &BlockReading<'_>) {
@@ -164,7 +167,7 @@ impl NameTable {
             {
                 return;
             }
-            let entity = self.slot(name, kind, ordinal);
+            let entity = self.entity(name, kind, ordinal);
             entity.kind = entity.kind.min(kind);
             if kind == NameKind::Ident && is_defined(text, start) {
                 entity.defined = Some(ordinal);
@@ -179,25 +182,20 @@ impl NameTable {
         });
     }
 
-    fn slot(&mut self, name: &str, kind: NameKind, ordinal: u32) -> &mut Entity {
-        let mut hash = self.hasher.hash_one(name);
-        let index = loop {
-            match self.slots.get(&hash) {
-                Some(&i)
-                    if self
-                        .entities
-                        .get(i as usize)
-                        .is_some_and(|e| &*e.text == name) =>
-                {
-                    break i as usize;
-                }
-                // Another name has this hash: the next number is free or ours.
-                Some(_) => hash = hash.wrapping_add(1),
-                None => {
-                    self.slots.insert(hash, self.entities.len() as u32);
-                    self.entities.push(Entity::new(name, kind, ordinal));
-                    break self.entities.len() - 1;
-                }
+    /// The entity of a name, made if there is none.
+    fn entity(&mut self, name: &str, kind: NameKind, ordinal: u32) -> &mut Entity {
+        let hash = self.hasher.hash_one(name);
+        let is_it = |i: &u32| {
+            let known = self.entities.get(*i as usize);
+            known.is_some_and(|entity| &*entity.text == name)
+        };
+        let index = match self.places.find(hash, is_it) {
+            Some(i) => *i as usize,
+            None => {
+                let i = self.entities.len();
+                self.entities.push(Entity::new(name, kind, ordinal));
+                self.place(hash, i as u32);
+                i
             }
         };
         // `index` was just found or pushed.
@@ -205,9 +203,16 @@ impl NameTable {
         &mut self.entities[index]
     }
 
+    /// Notes where an entity stands whose name has this hash.
+    fn place(&mut self, hash: u64, i: u32) {
+        let (entities, hasher) = (&self.entities, &self.hasher);
+        let rehash = |i: &u32| hash_name(entities, hasher, *i);
+        self.places.insert_unique(hash, i, rehash);
+    }
+
     /// Takes a later entity; where it adds to one that is known, the places of both have changed.
     fn absorb(&mut self, later: Entity, changed: &mut excerpt::BlockPlaces) {
-        let known = self.slot(&later.text, later.kind, later.first);
+        let known = self.entity(&later.text, later.kind, later.first);
         if known.mentions().next().is_none() {
             *known = later;
         } else {
@@ -215,6 +220,12 @@ impl NameTable {
             known.absorb(&later);
         }
     }
+}
+
+/// The hash of the name of an entity.
+fn hash_name(entities: &[Entity], hasher: &foldhash::fast::FixedState, i: u32) -> u64 {
+    let name = entities.get(i as usize).map_or("", |entity| &entity.text);
+    hasher.hash_one(name)
 }
 
 /// A key of flattened JSON: it opens a line, or follows the tool's name, and a colon comes after it.
@@ -245,6 +256,9 @@ const DEFINERS: [&str; 10] = [
     "type",
 ];
 
+/// What they end in.
+const DEFINER_ENDS: &[u8] = b"nfcstme";
+
 /// Words that may stand before those.
 const MODIFIERS: [&str; 18] = [
     "pub",
@@ -271,9 +285,14 @@ const MODIFIERS: [&str; 18] = [
 /// the start of a line or after its number or mark. "expected struct Name" is a complaint.
 fn is_defined(text: &str, start: usize) -> bool {
     let head = text.get(..start).unwrap_or("");
-    let Some(head) = head.strip_suffix([' ', '\t']) else {
+    // Nearly every name is somewhere else, which two bytes tell.
+    let [.., last, b' ' | b'\t'] = head.as_bytes() else {
         return false;
     };
+    if !DEFINER_ENDS.contains(last) && *last != b')' {
+        return false;
+    }
+    let head = head.trim_end_matches([' ', '\t']);
     let head = match head.strip_suffix(')') {
         None => head,
         Some(receiver) => match receiver
@@ -388,10 +407,34 @@ impl LocatedMention {
     }
 }
 
+/// Readings of blocks, to be cut into excerpts later.
+#[derive(Default)]
+struct KeptReadings<'e> {
+    readings: HashMap<BlockPlace, BlockReading<'e>, foldhash::fast::FixedState>,
+    bytes: usize,
+}
+
+/// Bytes of readings that are kept: what is beyond them is read again.
+const KEPT_BYTES: usize = 4 << 20;
+
+impl<'e> KeptReadings<'e> {
+    fn keep(&mut self, place: BlockPlace, reading: BlockReading<'e>) {
+        let bytes = match &reading.text {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(text) => text.len(),
+        };
+        if self.bytes + bytes <= KEPT_BYTES {
+            self.bytes += bytes;
+            self.readings.insert(place, reading);
+        }
+    }
+}
+
 /// Measures the mentions that are left and cuts the text around them out of the entries.
-fn cut_excerpts<E: Borrow<Entry>>(
-    entries: &[E],
+fn cut_excerpts<'e, E: Borrow<Entry>>(
+    entries: &'e [E],
     first: u64,
+    mut kept: KeptReadings<'e>,
     entities: &mut [Entity],
 ) -> Vec<Excerpt> {
     let mut all: Vec<LocatedMention> = Vec::new();
@@ -402,28 +445,42 @@ fn cut_excerpts<E: Borrow<Entry>>(
     all.sort_unstable();
     let mut excerpts: Vec<Excerpt> = Vec::new();
     for block in all.chunk_by(|a, b| a.place() == b.place()) {
-        cut_block(entries, first, block, entities, &mut excerpts);
+        if let Some(place) = block.first().map(|mention| mention.place())
+            && let Some(reading) = kept
+                .readings
+                .remove(&place)
+                .or_else(|| read_again(entries, first, place))
+        {
+            cut_block(&reading, block, entities, &mut excerpts);
+        }
     }
     excerpts
 }
 
-/// Cuts the windows of one block, whose mentions are `block`.
-fn cut_block<E: Borrow<Entry>>(
+fn read_again<E: Borrow<Entry>>(
     entries: &[E],
     first: u64,
+    place: BlockPlace,
+) -> Option<BlockReading<'_>> {
+    let nth = u64::from(place.ordinal) - first;
+    let entry: &Entry = entries.get(nth as usize)?.borrow();
+    reading::read_block(entry, entry.blocks.get(usize::from(place.part))?)
+}
+
+/// Cuts the windows of one block, whose mentions are `block`.
+fn cut_block(
+    reading: &BlockReading<'_>,
     block: &[LocatedMention],
     entities: &mut [Entity],
     excerpts: &mut Vec<Excerpt>,
 ) -> Option<()> {
     let BlockPlace { ordinal, part } = block.first()?.place();
-    let entry: &Entry = entries.get((u64::from(ordinal) - first) as usize)?.borrow();
-    let reading = reading::read_block(entry, entry.blocks.get(usize::from(part))?)?;
     let mut windows: Vec<ExcerptWindow> = Vec::new();
     for located in block {
         let entity = entities.get_mut(located.entity())?;
         let name = entity.text.len();
         let mention = entity.mention_mut(located.nth())?;
-        excerpt::measure(mention, name, &reading);
+        excerpt::measure(mention, name, reading);
         let window = ExcerptWindow::around(mention, name);
         if !windows.last_mut().is_some_and(|last| last.join(window)) {
             windows.push(window);

@@ -81,21 +81,33 @@ fn class(byte: u8) -> u8 {
 pub fn scan_names<'t>(text: &'t str, found: &mut impl FnMut(NameKind, usize, &'t str)) {
     let (mut at, mut skip) = (0, 0);
     let bytes = text.as_bytes();
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let start = at + rest.iter().take_while(|byte| class(**byte) == 0).count();
+    // Most of a text is words of small letters, which are passed over with what stands between them.
+    let is_sign = |byte: &u8| class(*byte) & !LOWER != 0;
+    while let Some(plain) = bytes.get(at..) {
+        let Some(length) = plain.iter().position(is_sign) else {
+            return;
+        };
+        let plain = plain.get(..length).unwrap_or_default();
+        let letters = plain.iter().rev().take_while(|byte| class(**byte) != 0);
+        let start = at + length - letters.count();
         let (run, end) = NameRun::read(bytes, start);
-        if start >= skip && run.is_telling() {
+        if start >= skip && run.is_telling() && !run.is_closed_word() && end - start >= SHORTEST {
             skip = scan_run(text, run, end, found);
         }
         at = end;
     }
 }
 
+/// The bytes of the shortest name.
+const SHORTEST: usize = 3;
+
 /// A run of name characters and the classes seen in it.
 #[derive(Clone, Copy)]
 struct NameRun {
     start: usize,
     mask: u8,
+    /// The classes before its last character.
+    inner: u8,
     /// Whether a capital follows a small letter.
     hump: bool,
 }
@@ -104,19 +116,26 @@ impl NameRun {
     /// The run that begins at `start`, and where it ends.
     #[inline(always)]
     fn read(bytes: &[u8], start: usize) -> (NameRun, usize) {
-        let mut mask = 0;
+        let (mut mask, mut inner) = (0, 0);
         let mut end = start;
         for byte in bytes.get(start..).unwrap_or_default() {
             let class = class(*byte);
             if class == 0 {
                 break;
             }
+            inner = mask;
             mask |= class;
             end += 1;
         }
         // Most words have small letters only.
         let hump = mask & LETTER == LETTER && has_hump(bytes.get(start..end).unwrap_or_default());
-        (NameRun { start, mask, hump }, end)
+        let run = NameRun {
+            start,
+            mask,
+            inner,
+            hump,
+        };
+        (run, end)
     }
 
     /// The classes of a text that is part of a run.
@@ -129,6 +148,12 @@ impl NameRun {
     #[inline(always)]
     fn is_telling(self) -> bool {
         self.hump || self.mask & !LETTER != 0
+    }
+
+    /// A plain word and the sign behind it, as every sentence has one.
+    #[inline(always)]
+    fn is_closed_word(self) -> bool {
+        self.inner & !LETTER == 0 && !self.hump && self.only(LETTER | DOT | DASH | JOIN)
     }
 
     fn has_class(self, classes: u8) -> bool {
@@ -169,13 +194,16 @@ const PATH_REACH: usize = 64;
 
 /// A run without the escape before it: the `n` of `one\ntwo` is no part of a name, that of `C:\new` is.
 fn without_escape(text: &str, run: NameRun, end: usize) -> NameRun {
-    let before = text.as_bytes().get(..run.start).unwrap_or_default();
+    let before = run.start.checked_sub(1);
+    if before.and_then(|at| text.as_bytes().get(at)) != Some(&b'\\') {
+        return run;
+    }
     let letters = match text.as_bytes().get(run.start..end) {
         Some([b'n' | b't' | b'r', ..]) => 1,
         Some([b'u', code @ ..]) if is_code(code) => 5,
         _ => 0,
     };
-    if !before.ends_with(b"\\") || letters == 0 || is_in_path(text, run.start) {
+    if letters == 0 || is_in_path(text, run.start) {
         return run;
     }
     match text.get(run.start + letters..end) {
@@ -285,7 +313,7 @@ fn scan_part<'t>(
     let clean = raw.get(head..raw.len() - tail).unwrap_or("");
     let clean = without_line(clean);
     let at = run.start + head;
-    if clean.len() < 3 {
+    if clean.len() < SHORTEST {
         return;
     }
     let run = match clean.len() == raw.len() {
@@ -322,10 +350,15 @@ fn scan_part<'t>(
 }
 
 /// `src/a.go-41`, as tools mark the lines around a match: the file is meant.
+#[inline]
 fn without_line(name: &str) -> &str {
-    if !name.ends_with(|c: char| c.is_ascii_digit()) {
-        return name;
+    match name.as_bytes() {
+        [.., b'0'..=b'9'] => without_line_number(name),
+        _ => name,
     }
+}
+
+fn without_line_number(name: &str) -> &str {
     let file = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match file.strip_suffix('-') {
         Some(file)

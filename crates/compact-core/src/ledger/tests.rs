@@ -851,3 +851,12 @@ fn a_message_that_nobody_typed_is_read_for_rules_at_its_ends() {
         "{rules:?}"
     );
 }
+
+#[test]
+fn every_word_that_defines_is_known_by_its_end() {
+    let ends = super::DEFINERS.map(|word| word.as_bytes().last().copied());
+    assert!(
+        ends.iter()
+            .all(|end| super::DEFINER_ENDS.contains(&end.unwrap_or(0)))
+    );
+}
