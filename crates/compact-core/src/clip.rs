@@ -95,10 +95,11 @@ fn clip_answer(
 }
 
 /// A text's beginning and end of so many characters together.
-fn split_ends(text: &str, total: usize, chars: usize) -> (&str, &str) {
+fn split_ends(text: &str, chars: usize) -> (&str, &str) {
     let head = (chars as f64 * HEAD_SHARE) as usize;
     let (head, _) = text.split_at(char_offset(text, head));
-    let (_, tail) = text.split_at(char_offset(text, total - (chars - head.chars().count())));
+    let rest = chars - head.chars().count();
+    let (_, tail) = text.split_at(char_offset_from_end(text, rest));
     (
         whole_words_before(head, text),
         whole_words_after(tail, text),
@@ -106,7 +107,7 @@ fn split_ends(text: &str, total: usize, chars: usize) -> (&str, &str) {
 }
 
 fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_>) -> String {
-    let (head, tail) = split_ends(text, total, chars);
+    let (head, tail) = split_ends(text, chars);
     let left_out = total - head.chars().count() - tail.chars().count();
     let mut cut = [head, &marker(left_out, pointer), tail].concat();
     if tail.is_empty() {
@@ -120,6 +121,15 @@ fn head_and_tail(text: &str, total: usize, chars: usize, pointer: ClipPointer<'_
 fn char_offset(text: &str, nth: usize) -> usize {
     let mut starts = text.char_indices().map(|(at, _)| at);
     starts.nth(nth).unwrap_or(text.len())
+}
+
+/// Where the last characters of a text begin, so many of them.
+fn char_offset_from_end(text: &str, count: usize) -> usize {
+    let mut starts = text.char_indices().rev().map(|(at, _)| at);
+    match count.checked_sub(1) {
+        None => text.len(),
+        Some(before) => starts.nth(before).unwrap_or(0),
+    }
 }
 
 /// A text's beginning without the word that its end cuts, if that began near by.

@@ -103,10 +103,10 @@ impl LongRequest<'_> {
             let left = most - rules.chars().count();
             Some(rules + &rules_within(pasted.get(middle)?, left, "- [pasted] "))
         };
-        let rules = rules_between(split_ends(self.whole, self.total, chars - most), most)?;
+        let rules = rules_between(split_ends(self.whole, chars - most), most)?;
         let taken = rules.chars().count();
         // With fewer rules than there is room for, head and tail are longer and may hold them.
-        let (head, tail) = split_ends(self.whole, self.total, chars.checked_sub(taken)?);
+        let (head, tail) = split_ends(self.whole, chars.checked_sub(taken)?);
         let rules = rules_between((head, tail), taken)?;
         let shown = [head, tail, &rules].map(|text| text.chars().count());
         let left_out = self.total.saturating_sub(shown.iter().sum());

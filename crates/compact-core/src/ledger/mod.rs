@@ -242,44 +242,49 @@ fn is_key(text: &str, start: usize, name: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(": "))
 }
 
-/// Words of programming languages after which the name of a new thing stands.
-const DEFINERS: [&str; 10] = [
-    "fn",
-    "def",
-    "func",
-    "function",
-    "class",
-    "struct",
-    "enum",
-    "trait",
-    "interface",
-    "type",
-];
+/// Whether the name of a new thing stands after this word of a programming language.
+fn is_definer(word: &str) -> bool {
+    matches!(
+        word,
+        "fn" | "def"
+            | "func"
+            | "function"
+            | "class"
+            | "struct"
+            | "enum"
+            | "trait"
+            | "interface"
+            | "type"
+    )
+}
 
-/// What they end in.
+/// What such words end in.
 const DEFINER_ENDS: &[u8] = b"nfcstme";
 
-/// Words that may stand before those.
-const MODIFIERS: [&str; 18] = [
-    "pub",
-    "export",
-    "default",
-    "async",
-    "static",
-    "public",
-    "private",
-    "protected",
-    "internal",
-    "abstract",
-    "final",
-    "sealed",
-    "override",
-    "unsafe",
-    "const",
-    "extern",
-    "declare",
-    "inline",
-];
+/// Whether this word may stand before such a one.
+fn is_modifier(word: &str) -> bool {
+    matches!(
+        word,
+        "pub"
+            | "export"
+            | "default"
+            | "async"
+            | "static"
+            | "public"
+            | "private"
+            | "protected"
+            | "internal"
+            | "abstract"
+            | "final"
+            | "sealed"
+            | "override"
+            | "unsafe"
+            | "const"
+            | "extern"
+            | "declare"
+            | "inline"
+    )
+}
 
 /// Whether the name at `start` is being defined: `fn name`, `class Name`, `func (r *Receiver) Name`, at
 /// the start of a line or after its number or mark. "expected struct Name" is a complaint.
@@ -304,7 +309,7 @@ fn is_defined(text: &str, start: usize) -> bool {
         },
     };
     let (mut head, word) = last_word(head);
-    if !DEFINERS.contains(&word) {
+    if !is_definer(word) {
         return false;
     }
     loop {
@@ -314,7 +319,7 @@ fn is_defined(text: &str, start: usize) -> bool {
             Some(before) => (before, "pub"),
             None => last_word(head),
         };
-        if !MODIFIERS.contains(&word) {
+        if !is_modifier(word) {
             return word.is_empty() && opens_line(head);
         }
         head = before;
@@ -323,12 +328,9 @@ fn is_defined(text: &str, start: usize) -> bool {
 
 /// Whether a line defines something, as code does a function or a type, by whatever name.
 pub(crate) fn defines(line: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut words = line.split(|c| !is_part(c));
-    let Some(definer) = words.find(|word| DEFINERS.contains(word)) else {
+    let Some(end) = definer_end(line) else {
         return false;
     };
-    let end = definer.as_ptr().addr() - line.as_ptr().addr() + definer.len();
     let behind = line.get(end..).unwrap_or("");
     let behind = match behind.trim_start().strip_prefix('(') {
         None => behind,
@@ -339,6 +341,21 @@ pub(crate) fn defines(line: &str) -> bool {
     name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && is_code_behind(name)
         && is_defined(line, start)
+}
+
+/// Where the first word of a line ends after which the name of a new thing may stand.
+fn definer_end(line: &str) -> Option<usize> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut end = 0;
+    for word in line.as_bytes().split(|byte| !is_part(byte)) {
+        end += word.len();
+        let may_be = word.last().is_some_and(|last| DEFINER_ENDS.contains(last));
+        if may_be && line.get(end - word.len()..end).is_some_and(is_definer) {
+            return Some(end);
+        }
+        end += 1;
+    }
+    None
 }
 
 /// Whether what follows the name of a new thing is code, and not the rest of a sentence.

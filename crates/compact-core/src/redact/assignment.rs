@@ -236,6 +236,7 @@ fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
     if let Some(length) = typed_operator(tail) {
         return Some((ValueOperator::Other, length));
     }
+    let first = tail.bytes().next();
     for (sign, operator) in [
         (":=", ValueOperator::Other),
         ("=>", ValueOperator::Other),
@@ -258,7 +259,7 @@ fn match_operator(tail: &str) -> Option<(ValueOperator, usize)> {
         ("：", ValueOperator::Colon),
         ("=", ValueOperator::Equals),
     ] {
-        if tail.starts_with(sign) {
+        if sign.bytes().next() == first && tail.starts_with(sign) {
             return Some((operator, sign.len()));
         }
     }

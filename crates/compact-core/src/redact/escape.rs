@@ -10,6 +10,9 @@ pub(super) fn opens_word(before: &str) -> bool {
 /// True when the last characters are an escape such as `\n` or `\u00e9`.
 pub(super) fn ends_in_escape(before: &str) -> bool {
     let start = before.len();
+    if !has_backslash_before(before, start) {
+        return false;
+    }
     (1..=5).any(|back| {
         let Some(slash) = start.checked_sub(back + 1) else {
             return false;
@@ -20,12 +23,24 @@ pub(super) fn ends_in_escape(before: &str) -> bool {
 
 /// The place at or after `start` that cuts no escape of a JSON string in two.
 pub(super) fn after_escape(text: &str, start: usize) -> usize {
+    if !has_backslash_before(text, start) {
+        return start;
+    }
     let cut = (1..=5).find_map(|back| {
         let slash = start.checked_sub(back)?;
         let length = escape_at(text, slash)?;
         (slash + length > start).then_some(slash + length)
     });
     cut.unwrap_or(start)
+}
+
+/// The bytes of the longest escape.
+const LONGEST: usize = 6;
+
+/// Whether an escape may begin in the last bytes before a place: in most texts none does.
+fn has_backslash_before(text: &str, at: usize) -> bool {
+    let near = text.as_bytes().get(at.saturating_sub(LONGEST)..at);
+    near.is_some_and(|near| near.contains(&b'\\'))
 }
 
 /// The length of the escape that begins at `slash`, if one does.

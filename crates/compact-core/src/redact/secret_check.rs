@@ -28,7 +28,11 @@ static NOT_SECRETS: LazyLock<BTreeSet<&str>> =
 
 static ABOUT: LazyLock<BTreeSet<&str>> = LazyLock::new(|| cue_lines(ABOUT_LIST).collect());
 
-static STAND_INS: LazyLock<Vec<&str>> = LazyLock::new(|| cue_lines(STAND_IN_LIST).collect());
+static STAND_INS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut words: Vec<&str> = cue_lines(STAND_IN_LIST).collect();
+    words.sort_unstable();
+    words
+});
 
 /// Words before `token` in a name that points to a place: `nextPageToken`.
 const PLACES: [&str; 12] = [
@@ -428,14 +432,33 @@ pub(super) fn is_template(value: &str) -> bool {
         && chars
             .next()
             .is_some_and(|c| c.is_alphabetic() || "_({$".contains(c));
-    let lower = value.to_ascii_lowercase();
     variable
         || value.starts_with(['<', '{', '%', '*', '@', '#'])
-        || ["${", "$(", "{{", "#{", "%(", "...", "…"]
-            .iter()
-            .any(|mark| value.contains(mark))
+        || has_template_mark(value)
         || (value.contains('{') && value.contains('}'))
-        || STAND_INS.iter().any(|word| lower.contains(word))
+        || has_stand_in(value)
+}
+
+fn has_template_mark(value: &str) -> bool {
+    let may_begin = |byte: u8| matches!(byte, b'$' | b'{' | b'#' | b'%' | b'.' | 0xe2);
+    let marks = ["${", "$(", "{{", "#{", "%(", "...", "…"];
+    value.bytes().any(may_begin) && marks.iter().any(|mark| value.contains(mark))
+}
+
+fn has_stand_in(value: &str) -> bool {
+    let value = value.as_bytes();
+    (0..value.len()).any(|at| {
+        let rest = value.get(at..).unwrap_or_default();
+        let first = rest.first().copied().unwrap_or(0).to_ascii_lowercase();
+        let from = STAND_INS.partition_point(|word| word.as_bytes().first() < Some(&first));
+        let candidates = STAND_INS.iter().skip(from).map(|word| word.as_bytes());
+        candidates
+            .take_while(|word| word.first() == Some(&first))
+            .any(|word| {
+                let here = rest.get(..word.len());
+                here.is_some_and(|here| here.eq_ignore_ascii_case(word))
+            })
+    })
 }
 
 fn is_path(value: &str) -> bool {

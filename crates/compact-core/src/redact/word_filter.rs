@@ -102,11 +102,21 @@ impl<T: Copy> WordFilter<T> {
         for (word, meaning) in words.into_iter().flatten() {
             let range = start..start + word.len();
             let here = bytes.get(range.clone());
+            // Words that begin alike seldom end so.
+            let may_be = |here: &&[u8]| has_same_end(here, word.as_bytes());
+            let here = here.filter(may_be);
             if here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes())) {
                 found(*meaning, range);
             }
         }
     }
+}
+
+/// Whether the last bytes are the same, in either case.
+#[inline]
+fn has_same_end(one: &[u8], other: &[u8]) -> bool {
+    let end = |word: &[u8]| word.last().map(u8::to_ascii_lowercase);
+    end(one) == end(other)
 }
 
 #[inline]
