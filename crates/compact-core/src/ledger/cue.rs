@@ -41,6 +41,7 @@ static OPEN_WORK: PhraseList = PhraseList::anywhere(cue_file!("open_work"));
 static PREFERENCE: PhraseList = PhraseList::anywhere(cue_file!("preference"));
 static OUTCOME: PhraseList = PhraseList::anywhere(cue_file!("outcome"));
 static ALL_PASS: PhraseList = PhraseList::anywhere(cue_file!("all_pass"));
+static UNTESTED: PhraseList = PhraseList::anywhere(cue_file!("untested"));
 static REPORT: PhraseList = PhraseList::anywhere(cue_file!("report"));
 static DOUBT: PhraseList = PhraseList::anywhere(cue_file!("doubt"));
 static QUESTION_OPENER: PhraseList = PhraseList::at_start(cue_file!("question_opener"));
@@ -433,6 +434,11 @@ fn names_something(text: &str) -> bool {
 /// Whether a line says how a command ended, and is none of what it printed.
 pub(crate) fn is_outcome(line: &str) -> bool {
     OUTCOME.is_in(line) && !is_program_line(line)
+}
+
+/// Whether a line of a check says that something was not looked at.
+pub(crate) fn is_untested(line: &str) -> bool {
+    line.len() <= SENTENCE && UNTESTED.is_in(line)
 }
 
 /// Whether a text says that checks pass.

@@ -13,10 +13,13 @@ use serde_json::Value;
 
 use super::defines;
 use super::sentence::clip;
+use crate::cue_list::{WordList, cue_file};
 
 /// Lines of each side that are kept of one edit, those with later definitions, and characters of a line.
-const LINES: usize = 40;
-const MOST_LINES: usize = 64;
+const LINES: usize = 60;
+const MOST_LINES: usize = 96;
+/// Lines of a change that leaves room for what it imports.
+const IMPORTS: usize = 8;
 const CHARS: usize = 140;
 /// Lines of a declaration that stand in one, and characters of that line, or of a comment.
 const DECLARATION_LINES: usize = 16;
@@ -97,12 +100,19 @@ impl EditLines {
             Cow::Borrowed(_) => CHARS,
             Cow::Owned(_) => DECLARATION_CHARS,
         };
-        for line in old.iter().filter(|line| !after.contains(line.trim())) {
-            push_line(&mut self.removed, line, most_chars(line));
-        }
-        for line in new.iter().filter(|line| !before.contains(line.trim())) {
-            push_line(&mut self.added, line, most_chars(line));
-        }
+        let changed = |side: &[Cow<'_, str>], other: &LineSet<'_>, out: &mut Vec<String>| {
+            let changed = side.iter().filter(|line| !other.contains(line.trim()));
+            let (imports, others) = split_imports(changed);
+            for line in others {
+                push_line(out, line, most_chars(line));
+            }
+            // What is imported says little beside what is done with it.
+            for line in imports.into_iter().take(IMPORTS.saturating_sub(out.len())) {
+                push_line(out, line, most_chars(line));
+            }
+        };
+        changed(&old, &after, &mut self.removed);
+        changed(&new, &before, &mut self.added);
     }
 
     /// Takes the part of a patch that is about one file, as the text before and the text after it.
@@ -153,14 +163,43 @@ impl EditLines {
 }
 
 /// The lines of one side, to which those of the other are compared.
-fn trimmed_lines<'t>(
-    side: &'t [Cow<'_, str>],
-    other: &[Cow<'_, str>],
-) -> HashSet<&'t str, foldhash::fast::FixedState> {
+type LineSet<'t> = HashSet<&'t str, foldhash::fast::FixedState>;
+
+fn trimmed_lines<'t>(side: &'t [Cow<'_, str>], other: &[Cow<'_, str>]) -> LineSet<'t> {
     match other.is_empty() {
         true => HashSet::default(),
         false => side.iter().map(|line| line.trim()).collect(),
     }
+}
+
+/// Returns the lines that import something, and the others.
+fn split_imports<'l, 't: 'l>(
+    lines: impl Iterator<Item = &'l Cow<'t, str>>,
+) -> (Vec<&'l Cow<'t, str>>, Vec<&'l Cow<'t, str>>) {
+    let (mut imports, mut others) = (Vec::new(), Vec::new());
+    let mut is_open = false;
+    for line in lines {
+        let text = line.trim();
+        if !is_open && !opens_import(text) {
+            others.push(line);
+            continue;
+        }
+        imports.push(line);
+        is_open = match is_open {
+            true => !text.starts_with([')', '}']),
+            false => text.ends_with(['(', '{']),
+        };
+    }
+    (imports, others)
+}
+
+/// Whether a line begins to say what a program takes from others.
+fn opens_import(line: &str) -> bool {
+    let ends = line.ends_with([';', '{', '(']);
+    line.starts_with("import ")
+        || line.starts_with("from ") && line.contains(" import ")
+        || line.starts_with("#include ")
+        || (line.starts_with("use ") || line.starts_with("using ")) && ends
 }
 
 /// Returns the lines of a text, where a declaration or a comment that goes over several is one: parameters and fields say
@@ -281,17 +320,34 @@ fn join_part(joined: &mut String, line: &str, is_type: bool) {
     joined.push_str(line);
 }
 
-/// Keeps the first lines that say something, a bare bracket does not, and further on those that define something.
+/// Keeps the first lines that say something, and further on those that define something.
 fn push_line(lines: &mut Vec<String>, line: &str, chars: usize) {
     if lines.len() >= MOST_LINES {
         return;
     }
-    let says = line
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .nth(1)
-        .is_some();
-    if says && (lines.len() < LINES || defines(line.trim_start())) {
+    if is_telling(line) && (lines.len() < LINES || defines(line.trim_start())) {
         lines.push(clip(line, chars));
     }
+}
+
+static CONTROL_WORDS: WordList = WordList::new(cue_file!("control_word"));
+
+/// Words of a line that only joins others, at most.
+const FEW_WORDS: usize = 4;
+
+/// Whether a line says something: a bare bracket does not, nor do a few words that stand in every program, such as
+/// `return nil`, `else:` or `if err != nil {`.
+fn is_telling(line: &str) -> bool {
+    let letters = line.chars().filter(|c| c.is_alphanumeric());
+    letters.take(2).count() == 2 && !is_filler(line)
+}
+
+fn is_filler(line: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_lowercase();
+    let is_sign = |c: char| " \t!=&|<>(){}[]:;,".contains(c);
+    let text = line.trim_matches(is_sign);
+    let opening = text.split(is_sign).next().unwrap_or("");
+    CONTROL_WORDS.has(opening)
+        && text.chars().all(|c| is_letter(c) || is_sign(c))
+        && text.split(is_sign).filter(|word| !word.is_empty()).count() <= FEW_WORDS
 }

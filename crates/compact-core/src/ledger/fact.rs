@@ -595,7 +595,7 @@ impl FactCollector {
     }
 
     fn collect_call(&mut self, ordinal: u32, name: &str, call: &CallFields<'_>, arguments: &str) {
-        let files = FileFact::from_call(ordinal, name, call, arguments);
+        let mut files = FileFact::from_call(ordinal, name, call, arguments);
         self.facts.runs.push(ToolRun {
             ordinal,
             text: command_text(name, call).into(),
@@ -604,6 +604,7 @@ impl FactCollector {
             end: None,
             outcome: ToolRunOutcome::Pending,
         });
+        files.extend(FileFact::from_shell(ordinal, call));
         if !files.is_empty() {
             self.unanswered_files
                 .insert(self.facts.runs.len() - 1, files);
@@ -717,8 +718,24 @@ fn ending(answer: &str) -> Option<Box<str>> {
         return (!few.is_empty()).then(|| few.into());
     }
     let line = answer.lines().rev().take(8).find(says)?;
-    cue::is_outcome(line).then(|| clip(line, END_CHARS).into())
+    cue::is_outcome(line).then(|| (clip(line, END_CHARS) + &untested(answer, line)).into())
 }
+
+/// Lines of a check that are told beside how it ended.
+const UNTESTED_LINES: usize = 3;
+
+/// What a check did not look at, behind how it ended: that it passed says nothing of it.
+fn untested(answer: &str, end: &str) -> String {
+    let last = answer.get(answer.floor_char_boundary(answer.len().saturating_sub(CHECK_END))..);
+    let lines = last.unwrap_or("").lines();
+    let untested = lines.filter(|line| *line != end && cue::is_untested(line));
+    let told = untested.take(UNTESTED_LINES);
+    told.map(|line| format!("; {}", clip(line, END_CHARS)))
+        .collect()
+}
+
+/// Bytes at the end of an answer in which is looked for what a check left out.
+const CHECK_END: usize = 4_000;
 
 /// Whether an answer names an id that the call did not.
 fn gives_id(answer: &str, call: &str) -> bool {

@@ -24,6 +24,15 @@ pub enum FileAct {
     Created,
     /// Removed.
     Deleted,
+    /// Put back as it was before it was changed.
+    Restored,
+}
+
+impl FileAct {
+    /// Whether nothing is left of what was changed before.
+    pub fn undoes_changes(self) -> bool {
+        matches!(self, FileAct::Deleted | FileAct::Restored)
+    }
 }
 
 /// A file that a tool call named, with what was done to it.
@@ -108,6 +117,31 @@ impl FileFact {
         files.into_iter().enumerate().map(fact).collect()
     }
 
+    /// Whether the session left the file otherwise than it was; what is removed from a folder for scratch was made for it.
+    pub fn is_changed(&self) -> bool {
+        match self.act {
+            FileAct::Read => false,
+            FileAct::Edited | FileAct::Created => true,
+            FileAct::Deleted => self.edits > 0 || !self.path.starts_with("/tmp/"),
+            FileAct::Restored => self.edits > 0,
+        }
+    }
+
+    /// What a command of a shell removes or puts back.
+    pub(super) fn from_shell(ordinal: u32, call: &CallFields<'_>) -> Vec<FileFact> {
+        let command = call.value(&COMMAND_KEYS).unwrap_or("");
+        let fact = |(path, act): (&str, FileAct)| FileFact {
+            path: path.into(),
+            reads: 0,
+            edits: 0,
+            act,
+            ordinal,
+            symbols: Vec::new(),
+            changes: Vec::new(),
+        };
+        undone_files(command).into_iter().map(fact).collect()
+    }
+
     /// Adds what was done to the same file later.
     fn absorb(&mut self, later: FileFact) {
         self.reads += later.reads;
@@ -115,6 +149,10 @@ impl FileFact {
         if later.act != FileAct::Read || self.act == FileAct::Read {
             self.act = later.act;
             self.ordinal = later.ordinal;
+        }
+        if later.act.undoes_changes() {
+            self.symbols.clear();
+            self.changes.clear();
         }
         for symbol in later.symbols {
             self.symbols.retain(|s| *s != symbol);
@@ -240,6 +278,41 @@ fn printed_file(command: &str) -> Option<&str> {
     path
 }
 
+/// Bytes of the longest command in which files are looked for that it removes or puts back.
+const UNDOING: usize = 2_000;
+
+/// The files that a command of a shell removes or puts back. What a pattern or a variable stands for is not known.
+fn undone_files(command: &str) -> Vec<(&str, FileAct)> {
+    let may_undo = ["rm ", "git checkout ", "git restore "];
+    let is_told = command.len() <= UNDOING && !command.contains("<<");
+    if !is_told || !may_undo.iter().any(|start| command.contains(start)) {
+        return Vec::new();
+    }
+    let parts = command.split(['\n', ';', '&', '|']);
+    parts.flat_map(undone_by).collect()
+}
+
+/// The files that one command removes or puts back.
+fn undone_by(command: &str) -> Vec<(&str, FileAct)> {
+    let mut words = command.split_whitespace();
+    let act = match (words.next(), words.clone().next()) {
+        (Some("rm"), _) => FileAct::Deleted,
+        (Some("git"), Some("rm")) => FileAct::Deleted,
+        (Some("git"), Some("checkout" | "restore")) => FileAct::Restored,
+        _ => return Vec::new(),
+    };
+    // The name of a branch may hold a slash, that of a file has an ending.
+    let is_file = |word: &&str| {
+        let (_, name) = word.rsplit_once('/').unwrap_or(("", word));
+        let is_plain = !word.contains(['*', '$', '`', '"', '\'', '{', '?', '=']);
+        let ends = name
+            .rsplit_once('.')
+            .is_some_and(|(stem, ending)| !stem.is_empty() && (1..=8).contains(&ending.len()));
+        is_plain && ends && !word.starts_with('-')
+    };
+    words.filter(is_file).map(|path| (path, act)).collect()
+}
+
 /// Whether a word of a command is a path: a number or `1,20p` is none.
 fn is_path(word: &str) -> bool {
     word.contains(['/', '.']) && word.contains(char::is_alphabetic)
@@ -278,5 +351,39 @@ fn act(name: &str, how: &str) -> FileAct {
         FileAct::Edited
     } else {
         FileAct::Read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_a_shell_removes_or_puts_back() {
+        let rows = [
+            ("rm -f docs/adr.md", vec![("docs/adr.md", FileAct::Deleted)]),
+            (
+                "cd /repo && git rm old.go new.go",
+                vec![("old.go", FileAct::Deleted), ("new.go", FileAct::Deleted)],
+            ),
+            (
+                "git checkout -- src/a.rs && cargo test",
+                vec![("src/a.rs", FileAct::Restored)],
+            ),
+            (
+                "git restore --staged --source=HEAD~1 src/a.rs",
+                vec![("src/a.rs", FileAct::Restored)],
+            ),
+            ("git checkout feature/login", vec![]),
+            ("rm -rf target/*.log \"$TMP/a.txt\"", vec![]),
+            ("cat <<EOF > run.sh\nrm a.txt\nEOF", vec![]),
+            ("npm run rm a.txt", vec![]),
+        ];
+        let made: Vec<_> = rows
+            .iter()
+            .map(|(command, _)| undone_files(command))
+            .collect();
+        let expected: Vec<_> = rows.iter().map(|(_, files)| files.clone()).collect();
+        assert_eq!(made, expected);
     }
 }

@@ -142,9 +142,11 @@ struct NameTable {
 impl NameTable {
     /// Names that are known already, each once.
     fn from_entities(entities: Vec<Entity>) -> NameTable {
-        let mut names = NameTable::default();
-        names.places = HashTable::with_capacity(entities.len());
-        names.entities = entities;
+        let mut names = NameTable {
+            places: HashTable::with_capacity(entities.len()),
+            entities,
+            ..NameTable::default()
+        };
         for i in 0..names.entities.len() as u32 {
             let hash = hash_name(&names.entities, &names.hasher, i);
             names.place(hash, i);

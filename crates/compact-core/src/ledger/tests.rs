@@ -237,6 +237,35 @@ fn an_edit_that_failed_changed_nothing() {
 }
 
 #[test]
+fn nothing_is_left_of_a_file_that_a_shell_removed_or_put_back() {
+    let write = |path: &str| format!(r#"{{"file_path":"{path}","content":"port = 1"}}"#);
+    let entries = [
+        call("1", "Write", &write("a.toml")),
+        result("1", "written"),
+        call("2", "Write", &write("b.toml")),
+        result("2", "written"),
+        call(
+            "3",
+            "Bash",
+            r#"{"command":"rm a.toml && git checkout -- b.toml"}"#,
+        ),
+        result("3", ""),
+        call("4", "Bash", r#"{"command":"rm c.toml"}"#),
+        result("4", "Error: Permission denied"),
+    ];
+    let files = Ledger::from_entries(&entries, 0).facts.files;
+    let states: Vec<_> = files
+        .iter()
+        .map(|file| (&*file.path, file.act, file.edits, file.changes.len()))
+        .collect();
+    let expected = [
+        ("a.toml", FileAct::Deleted, 1, 0),
+        ("b.toml", FileAct::Restored, 1, 0),
+    ];
+    assert_eq!(states, expected);
+}
+
+#[test]
 fn names_that_code_defines_are_known_as_such() {
     let code = "pub fn load_parts(path: &Path) {}\nclass PartStore extends BaseStore {\nfunc (s *part_store) FetchAll(ctx) {\n  call_other(load_more)\n}\nexport interface PartView {}\n(see load_list) other_part
 12:    async def send_all(self):

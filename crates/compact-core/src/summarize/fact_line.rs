@@ -471,7 +471,7 @@ fn remedy<'l>(facts: &'l Facts, run: &ToolRun) -> Option<&'l str> {
 /// The files that were changed, the newest first.
 pub(super) fn file_lines(ledger: &Ledger, root: &RootDirectory<'_>) -> Vec<FactLine> {
     let changed = ledger.facts.files.iter().rev();
-    let changed = changed.filter(|file| file.act != FileAct::Read);
+    let changed = changed.filter(|file| file.is_changed());
     let told = changed.map(|file| FactLine {
         text: root.shorten(&file_line(file).text).into_owned(),
         ..file_line(file)
@@ -503,6 +503,7 @@ fn file_line(file: &FileFact) -> FactLine {
         FileAct::Edited => "edited",
         FileAct::Created => "created",
         FileAct::Deleted => "deleted",
+        FileAct::Restored => "put back as it was",
     };
     let times = if file.edits > 1 {
         format!(" ×{}", file.edits)

@@ -1,7 +1,7 @@
 //! What of a file's lines still stands there.
 //!
 //! A line that was read, or that an edit put in, is stale once a later edit took it out, a later call wrote the whole
-//! file anew, or the file was deleted. A summary that shows such a line shows an old value as if it were the present
+//! file anew or put it back as it was, or the file was deleted. A summary that shows such a line shows an old value as if it were the present
 //! one, so it is left out. Changes that were made by other means than edits are not known here.
 
 use std::collections::HashMap;
@@ -41,8 +41,9 @@ impl<'l> FileStates<'l> {
                 fact,
                 removed: HashMap::default(),
             });
-            // One file under two paths: what was changed is what counts.
-            if state.fact.act == FileAct::Read {
+            // One file under two paths: what was changed last is what counts.
+            let is_later = fact.act != FileAct::Read && fact.ordinal > state.fact.ordinal;
+            if state.fact.act == FileAct::Read || is_later {
                 state.fact = fact;
             }
             for change in &fact.changes {
@@ -68,7 +69,7 @@ impl FileState<'_> {
     pub(super) fn is_stale(&self, line: &str, ordinal: u32) -> bool {
         let is_replaced = match self.fact.act {
             FileAct::Deleted => true,
-            FileAct::Created => self.fact.ordinal > ordinal,
+            FileAct::Created | FileAct::Restored => self.fact.ordinal > ordinal,
             FileAct::Read | FileAct::Edited => false,
         };
         let last_removal = || self.removed.get(&line_key(line));

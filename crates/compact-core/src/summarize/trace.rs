@@ -231,7 +231,7 @@ impl TraceBuilder<'_, '_> {
     fn push_files(&mut self) {
         let weight = self.template.weight(Voice::Call);
         for file in &self.ledger.facts.files {
-            if file.act == FileAct::Read {
+            if !file.is_changed() {
                 continue;
             }
             let head = self.file_head(&file.path, file.ordinal);
@@ -273,7 +273,7 @@ impl TraceBuilder<'_, '_> {
                     (_, true) => CHANGED_SIGNATURE,
                     (true, false) => COMMENT,
                     (false, false) if quotes_words(line) => CHANGED_MESSAGE,
-                    (false, false) => CHANGED_LINE,
+                    (false, false) => CHANGED_LINE * share_of_line(line),
                 };
                 let worth = if is_late { worth * LATE } else { worth };
                 self.table.push(Piece {
@@ -314,6 +314,7 @@ impl TraceBuilder<'_, '_> {
             FileAct::Edited => " (edited)",
             FileAct::Created => " (created)",
             FileAct::Deleted => " (deleted)",
+            FileAct::Restored => " (put back as it was)",
         });
         let topic = match act.is_empty() {
             true => SectionTopic::Code,
@@ -436,6 +437,15 @@ fn is_comment(line: &str) -> bool {
         };
         words.filter(is_word).count() >= COMMENT_WORDS
     })
+}
+
+/// Characters of a usual line of code.
+const USUAL_LINE: f64 = 40.0;
+
+/// What a line of code is worth beside a usual one: a longer one does more, and would lose against two short ones
+/// that do next to nothing.
+fn share_of_line(line: &str) -> f64 {
+    (line.len() as f64 / USUAL_LINE).clamp(0.5, 2.5)
 }
 
 /// A line of so many characters that gives a value tells as much as the bare name, and what it is set to.

@@ -22,7 +22,7 @@ fn both_sides_are_marked_and_what_they_share_is_left_out() {
     ]});
     assert_eq!(of_arguments(&list), "-let a = 1;\n-let b = 1;\n+let a = 2;");
     let whole = serde_json::json!({"file_path": "a", "content": "use b;\n\n{\nfn main() {}\n"});
-    assert_eq!(of_arguments(&whole), "+use b;\n+fn main() {}");
+    assert_eq!(of_arguments(&whole), "+fn main() {}\n+use b;");
     assert_eq!(of_arguments(&serde_json::json!({"file_path": "a"})), "");
 }
 
@@ -48,13 +48,13 @@ fn a_declaration_over_several_lines_is_one() {
     let go = "func Plan(\n\twant Ref,\n\texists bool,\n) (Plan, error) {\n\treturn x, nil\n}\n\n// A session.\ntype Kept struct {\n\tID string\n\n\t// What was said.\n\tText []byte\n}\n";
     assert_eq!(
         of_arguments(&serde_json::json!({ "content": go })),
-        "+func Plan(want Ref, exists bool) (Plan, error) {\n+return x, nil\n+// A session.\n+type Kept struct { ID string; Text []byte }"
+        "+func Plan(want Ref, exists bool) (Plan, error) {\n+// A session.\n+type Kept struct { ID string; Text []byte }"
     );
     let python =
         "def load_rows(\n    path: str,\n    limit: int = 5,\n) -> list[Row]:\n    return []\n";
     assert_eq!(
         of_arguments(&serde_json::json!({ "content": python })),
-        "+def load_rows(path: str, limit: int = 5) -> list[Row]:\n+return []"
+        "+def load_rows(path: str, limit: int = 5) -> list[Row]:"
     );
 }
 
@@ -97,4 +97,50 @@ fn a_comment_over_several_lines_is_one() {
         of_arguments(&serde_json::json!({ "content": text })),
         "+// The helper is asked last, so that explicit tokens win.\n+fn ask() {}\n+# one"
     );
+}
+
+#[test]
+fn what_is_imported_stands_behind_what_is_done() {
+    let rows = [
+        (
+            "import (\n\t\"fmt\"\n\t\"io\"\n)\nvar limit = 5\n",
+            "+var limit = 5\n+import (\n+\"fmt\"\n+\"io\"",
+        ),
+        (
+            "import {\n  one,\n} from 'two'\nrun()\n",
+            "+run()\n+import {\n+one,\n+} from 'two'",
+        ),
+        ("from a import b\nb.run()\n", "+b.run()\n+from a import b"),
+        ("use the table below\n", "+use the table below"),
+    ];
+    let made = rows.map(|(text, _)| of_arguments(&serde_json::json!({ "content": text })));
+    assert_eq!(made, rows.map(|(_, expected)| expected.to_owned()));
+}
+
+#[test]
+fn what_stands_in_every_program_says_nothing() {
+    let fillers = [
+        "",
+        "}",
+        "a)",
+        "return nil",
+        "} else {",
+        "if err != nil {",
+        "default:",
+        "try:",
+    ];
+    let lines = [
+        "port: high",
+        "a = b",
+        "x.y",
+        "- run it",
+        "return Nil",
+        "port80",
+        "run the tests before you go",
+        "größe ändern",
+        "# why",
+    ];
+    let told = |line: &&str| is_telling(line);
+    assert_eq!(fillers.iter().find(|line| told(line)), None);
+    assert_eq!(lines.iter().find(|line| !told(line)), None);
 }
