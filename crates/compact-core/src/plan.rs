@@ -656,6 +656,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         };
         let mut kept = prune::kept_units(scene.policy.prune, sight, counts);
         kept.extend(scene.answered_reply());
+        kept.extend(scene.replies_behind(&kept, counts));
         kept.sort_unstable();
         kept.dedup();
         kept.retain(|&i| i >= after && self.fate(i) == UnitFate::Demoted);
@@ -789,6 +790,26 @@ impl PlanInput<'_> {
         let reply = last.checked_sub(1)?;
         let is_answered = self.kind(last) == Some(UnitKind::User);
         (is_answered && self.kind(reply) == Some(UnitKind::Message)).then_some(reply)
+    }
+
+    /// What was said behind the first tool pair that is kept of the turn before the recent ones: a later message does
+    /// not go where an earlier result stays.
+    fn replies_behind(&self, kept: &[usize], counts: KeepCounts) -> Vec<usize> {
+        let units = &self.outline.units;
+        let last = units.last().map_or(0, |unit| unit.turn);
+        let Some(before) = last.checked_sub(counts.turns as usize) else {
+            return Vec::new();
+        };
+        let is_there = |unit: usize| units.get(unit).is_some_and(|unit| unit.turn == before);
+        let is_pair = |unit: usize| self.kind(unit) == Some(UnitKind::Exchange);
+        let pairs = kept.iter().copied();
+        let Some(first) = pairs.filter(|unit| is_there(*unit) && is_pair(*unit)).min() else {
+            return Vec::new();
+        };
+        let behind = (first..units.len()).take_while(|unit| is_there(*unit));
+        behind
+            .filter(|unit| self.kind(*unit) == Some(UnitKind::Message))
+            .collect()
     }
 
     /// The request that waits for its answer; where turns have the room, also one that is worked on.

@@ -19,7 +19,7 @@ use super::language::{LanguageCue, TextLanguage, text_language};
 use super::reading::BlockReading;
 use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
-use super::task::{self, BackgroundTask, TaskEnd};
+use super::task::{self, BackgroundTask, ShownEnd, TaskEnd};
 use crate::message::{Block, Entry, EntryKind, plain_tool_name};
 use crate::speech::{PastedParts, Speech, attribute_speech, is_letter};
 
@@ -373,6 +373,7 @@ impl FactCollector {
             self.files.touch(file);
         }
         self.facts.files = self.files.into_files();
+        self.facts.end_background_runs();
         self.facts.bound_lists();
         self.facts
     }
@@ -581,8 +582,16 @@ impl FactCollector {
         } else if let Some(id) = self.task_calls.get(call)
             && let Some(how) = task::end_of_call(&run.text, content)
         {
-            let (id, how) = (id.as_str().into(), how.into());
-            self.facts.task_ends.push(TaskEnd { ordinal, id, how });
+            let shown = task::ended_by_itself(&how).then(|| ShownEnd {
+                outcome: run.outcome.clone(),
+                end: run.end.clone(),
+            });
+            self.facts.task_ends.push(TaskEnd {
+                ordinal,
+                id: id.as_str().into(),
+                how: how.into(),
+                shown,
+            });
         }
     }
 
@@ -635,7 +644,33 @@ impl Facts {
         if !later.plan.steps.is_empty() {
             self.plan = later.plan;
         }
+        self.end_background_runs();
         self.bound_lists();
+    }
+
+    /// Gives commands that went on in the background the end that a later look at them showed: their own answer said no
+    /// more than that they were begun.
+    fn end_background_runs(&mut self) {
+        let shown = self.task_ends.iter().filter(|end| end.shown.is_some());
+        let ends: HashMap<&str, &TaskEnd> = shown.map(|end| (&*end.id, end)).collect();
+        if ends.is_empty() {
+            return;
+        }
+        for task in &self.tasks {
+            let end = ends.get(&*task.id);
+            let Some(shown) = end.filter(|end| end.ordinal > task.ordinal) else {
+                continue;
+            };
+            let from = self.runs.partition_point(|run| run.ordinal < task.ordinal);
+            let runs = self.runs.iter_mut().skip(from);
+            let mut runs = runs.take_while(|run| run.ordinal == task.ordinal);
+            if let Some(run) = runs.find(|run| run.text == task.text)
+                && let Some(shown) = &shown.shown
+            {
+                run.outcome = shown.outcome.clone();
+                run.end = shown.end.clone();
+            }
+        }
     }
 
     fn list_of(&mut self, kind: SentenceKind) -> &mut Vec<Fact> {
@@ -717,18 +752,19 @@ fn ending(answer: &str) -> Option<Box<str>> {
     if first.next().is_none() && few.chars().count() <= END_CHARS {
         return (!few.is_empty()).then(|| few.into());
     }
-    let line = answer.lines().rev().take(8).find(says)?;
-    cue::is_outcome(line).then(|| (clip(line, END_CHARS) + &untested(answer, line)).into())
+    let mut last = answer.lines().rev().take(8).filter(says);
+    let line = last.find(|line| !cue::is_untested(line))?;
+    cue::is_outcome(line).then(|| (clip(line, END_CHARS) + &untested(answer)).into())
 }
 
 /// Lines of a check that are told beside how it ended.
 const UNTESTED_LINES: usize = 3;
 
 /// What a check did not look at, behind how it ended: that it passed says nothing of it.
-fn untested(answer: &str, end: &str) -> String {
+fn untested(answer: &str) -> String {
     let last = answer.get(answer.floor_char_boundary(answer.len().saturating_sub(CHECK_END))..);
     let lines = last.unwrap_or("").lines();
-    let untested = lines.filter(|line| *line != end && cue::is_untested(line));
+    let untested = lines.filter(|line| cue::is_untested(line));
     let told = untested.take(UNTESTED_LINES);
     told.map(|line| format!("; {}", clip(line, END_CHARS)))
         .collect()

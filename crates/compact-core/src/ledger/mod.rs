@@ -24,7 +24,6 @@ mod task;
 mod tests;
 
 use std::borrow::{Borrow, Cow};
-use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
@@ -36,7 +35,7 @@ pub use excerpt::Excerpt;
 pub use fact::{Fact, Facts, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
 pub use file::{FileAct, FileChange, FileFact};
 pub use scan::{NameKind, scan_names};
-pub use task::{BackgroundTask, TaskEnd};
+pub use task::{BackgroundTask, ShownEnd, TaskEnd};
 
 pub(crate) use cue::{
     is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order, is_postponement,
@@ -429,7 +428,8 @@ impl LocatedMention {
 /// Readings of blocks, to be cut into excerpts later.
 #[derive(Default)]
 struct KeptReadings<'e> {
-    readings: HashMap<BlockPlace, BlockReading<'e>, foldhash::fast::FixedState>,
+    /// In the order of the session.
+    readings: Vec<(BlockPlace, BlockReading<'e>)>,
     bytes: usize,
 }
 
@@ -444,7 +444,7 @@ impl<'e> KeptReadings<'e> {
         };
         if self.bytes + bytes <= KEPT_BYTES {
             self.bytes += bytes;
-            self.readings.insert(place, reading);
+            self.readings.push((place, reading));
         }
     }
 }
@@ -453,7 +453,7 @@ impl<'e> KeptReadings<'e> {
 fn cut_excerpts<'e, E: Borrow<Entry>>(
     entries: &'e [E],
     first: u64,
-    mut kept: KeptReadings<'e>,
+    kept: KeptReadings<'e>,
     entities: &mut [Entity],
 ) -> Vec<Excerpt> {
     let mut all: Vec<LocatedMention> = Vec::new();
@@ -463,13 +463,17 @@ fn cut_excerpts<'e, E: Borrow<Entry>>(
     }
     all.sort_unstable();
     let mut excerpts: Vec<Excerpt> = Vec::new();
+    let mut kept = kept.readings.into_iter().peekable();
     for block in all.chunk_by(|a, b| a.place() == b.place()) {
-        if let Some(place) = block.first().map(|mention| mention.place())
-            && let Some(reading) = kept
-                .readings
-                .remove(&place)
-                .or_else(|| read_again(entries, first, place))
-        {
+        let Some(place) = block.first().map(|mention| mention.place()) else {
+            continue;
+        };
+        while kept.next_if(|(earlier, _)| *earlier < place).is_some() {}
+        let reading = match kept.next_if(|(here, _)| *here == place) {
+            Some((_, reading)) => Some(reading),
+            None => read_again(entries, first, place),
+        };
+        if let Some(reading) = reading {
             cut_block(&reading, block, entities, &mut excerpts);
         }
     }

@@ -12,6 +12,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::call_field::CallFields;
+use super::fact::ToolRunOutcome;
 use super::sentence::clip;
 
 /// A task that a call started in the background.
@@ -34,6 +35,18 @@ pub struct TaskEnd {
     pub id: Box<str>,
     /// How it ended: `completed`, `killed`.
     pub how: Box<str>,
+    /// What the look at it that shows its end says of the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<ShownEnd>,
+}
+
+/// How a command ended that went on in the background, by a later look at it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShownEnd {
+    /// Whether it failed.
+    pub outcome: ToolRunOutcome,
+    /// Its last words, as a command's own answer would have them.
+    pub end: Option<Box<str>>,
 }
 
 // Constants that a test covers: one that does not compile matches nothing.
@@ -123,6 +136,7 @@ pub(super) fn ends_in_notice(ordinal: u32, notice: &str) -> Vec<TaskEnd> {
             ordinal,
             id: found.get(1)?.as_str().into(),
             how: found.get(2)?.as_str().to_lowercase().into(),
+            shown: None,
         })
     };
     found.filter_map(end).collect()
@@ -132,6 +146,11 @@ pub(super) fn ends_in_notice(ordinal: u32, notice: &str) -> Vec<TaskEnd> {
 pub(super) fn task_of_call<'t>(call: &CallFields<'t>) -> Option<&'t str> {
     let id = call.value(&ID_KEYS)?.lines().next()?.trim();
     (!id.is_empty() && id.len() <= 40).then_some(id)
+}
+
+/// Whether a task ended by itself, so that what is shown of it is how its command ended.
+pub(super) fn ended_by_itself(how: &str) -> bool {
+    matches!(how, "completed" | "failed" | "exited")
 }
 
 /// Returns how a task ended, going by the call that was about it and what that answered.

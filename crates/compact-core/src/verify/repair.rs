@@ -36,6 +36,7 @@ pub fn repair(
     let mut account = RepairDraft {
         lines: Vec::new(),
         cost: around,
+        rules: Vec::new(),
         names: HashSet::default(),
         places: NameLines::from_ledger(ledger),
         estimator,
@@ -90,6 +91,8 @@ impl RepairLine {
 struct RepairDraft<'l> {
     lines: Vec<RepairLine>,
     cost: Units,
+    /// The words of the lines that are rules.
+    rules: Vec<String>,
     /// The names in the lines.
     names: HashSet<String, foldhash::fast::FixedState>,
     places: NameLines<'l>,
@@ -102,7 +105,7 @@ impl RepairDraft<'_> {
         match anchor.source {
             AnchorSource::Rule { ordinal } => {
                 let words = folded(&anchor.text);
-                let mut rules = self.rule_words().map(folded);
+                let mut rules = self.rules.iter().map(|rule| folded(rule));
                 let is_told = rules.any(|rule| has_sentence(&rule, &words));
                 (!is_told).then(|| self.new_line(Voice::User, ordinal, &anchor.text))
             }
@@ -111,7 +114,7 @@ impl RepairDraft<'_> {
             AnchorSource::Name { nth } => {
                 let line = self.places.line_of(nth as usize)?;
                 let words = summarize::escape_line(&line.text);
-                let words = self.rule_words().fold(words, |words, rule| {
+                let words = self.rules.iter().fold(words, |words, rule| {
                     words.replace(rule.trim_end_matches('…'), "…")
                 });
                 Some(self.new_line(Voice::Model, line.ordinal, &words))
@@ -130,16 +133,14 @@ impl RepairDraft<'_> {
         line
     }
 
-    fn rule_words(&self) -> impl Iterator<Item = &str> {
-        let rules = self.lines.iter().filter(|line| line.voice.may_instruct());
-        rules.map(|line| line.words.as_str())
-    }
-
     fn put(&mut self, line: RepairLine) {
         self.cost += line.cost;
         names_in(&line.words, |name| {
             self.names.insert(name.to_owned());
         });
+        if line.voice.may_instruct() {
+            self.rules.push(line.words.clone());
+        }
         self.lines.push(line);
     }
 }

@@ -128,6 +128,54 @@ fn only_tasks_that_nobody_ended_are_running() {
     }
 }
 
+/// The same in one go and in two halves.
+#[test]
+fn a_command_in_the_background_ends_as_a_later_look_at_it_shows() {
+    let begun = |nth, command: &str, id: &str| {
+        exchange(
+            nth,
+            "exec_command",
+            &format!(r#"{{"cmd":"{command}"}}"#),
+            &format!("Wall time: 1.0 seconds\nProcess running with session ID {id}\nOutput:\n"),
+        )
+    };
+    let look = |nth, id: &str, answer: &str| {
+        let answer = format!("Wall time: 4.2 seconds\n{answer}");
+        exchange(
+            nth,
+            "write_stdin",
+            &format!(r#"{{"session_id":{id}}}"#),
+            &answer,
+        )
+    };
+    let head = [
+        begun(0, "go test ./...", "81"),
+        begun(1, "go vet ./...", "82"),
+    ]
+    .concat();
+    let tail = [
+        look(2, "81", "Process exited with code 0\nOutput:\nok  \tapp/a\t1s\nok  \tapp/b\t2s\n?   \tapp/c\t[no test files]\n"),
+        look(3, "82", "Process exited with code 1\nOutput:\napp/a.go:3: error: missing return\n"),
+    ]
+    .concat();
+    let mut merged = Ledger::from_entries(&head, 0);
+    merged.merge(Ledger::from_entries(&tail, head.len() as u64));
+    let whole = Ledger::from_entries(&[head, tail].concat(), 0);
+    for ledger in [whole, merged] {
+        let [test, vet, ..] = ledger.facts.runs.as_slice() else {
+            panic!("{:?}", ledger.facts.runs);
+        };
+        assert_eq!(
+            test.end.as_deref(),
+            Some("ok app/b 2s; ? app/c [no test files]")
+        );
+        assert_eq!(test.outcome, ToolRunOutcome::Ok);
+        assert!(
+            matches!(&vet.outcome, ToolRunOutcome::Failed(why) if why.contains("missing return"))
+        );
+    }
+}
+
 #[test]
 fn patterns_compile() {
     assert!(
