@@ -101,7 +101,7 @@ check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
     rule_filler rule_frame question_tool plan_tool command_wrapper
     lookup_program scope_opener library_head speaker own_element back_reference
-    check_program failure_count control_word);
+    check_program failure_count control_word agent_tool);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {

@@ -15,6 +15,7 @@ use crate::cue_list::{WordList, cue_file};
 
 static QUESTION_TOOLS: WordList = WordList::new(cue_file!("question_tool"));
 static PLAN_TOOLS: WordList = WordList::new(cue_file!("plan_tool"));
+static AGENT_TOOLS: WordList = WordList::new(cue_file!("agent_tool"));
 static REFUSED_CALL: WordList = WordList::new(cue_file!("refused_call"));
 static REFUSAL_REASON: WordList = WordList::new(cue_file!("refusal_reason"));
 static HOST_REMARK: WordList = WordList::new(cue_file!("host_remark"));
@@ -41,6 +42,11 @@ pub(super) fn asked_for(tool: &str) -> Option<AskedFor> {
         return Some(AskedFor::Answer);
     }
     PLAN_TOOLS.has(&name).then_some(AskedFor::PlanApproval)
+}
+
+/// Whether a tool gives work to another agent, whose report is its answer.
+pub(super) fn is_agent_tool(tool: &str) -> bool {
+    AGENT_TOOLS.has(&tool.to_ascii_lowercase())
 }
 
 /// One answer of a person.

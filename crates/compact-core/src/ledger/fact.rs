@@ -5,7 +5,7 @@
 //! superseded rule, a finished step) is not decided here but when the ledger is told.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -108,7 +108,7 @@ impl TaskPlan {
 pub struct Facts {
     /// What the user said, message by message, with its line breaks; long ones as far as their head.
     pub requests: Vec<Fact>,
-    /// What the model said, in the same way.
+    /// What the model said, in the same way, and what other agents reported to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<Fact>,
     /// Which of the replies are summaries of what was said before them, by their ordinals.
@@ -167,6 +167,8 @@ const SENTENCE_CHARS: usize = 320;
 const RULE_CHARS: usize = 640;
 /// Words beside a tool's answer that are longer are what the tool read.
 const BESIDE: usize = 1_000;
+/// How the line begins by which a host names the agent that reports.
+const AGENT_IDS: [&str; 4] = ["task_id: ", "agentId: ", "agent_id: ", "session_id: "];
 const COMMAND_CHARS: usize = 200;
 const END_CHARS: usize = 120;
 /// An answer that is longer is a listing, not the news of one thing.
@@ -307,6 +309,8 @@ pub(super) struct FactCollector {
     task_calls: HashMap<String, String, foldhash::fast::FixedState>,
     /// Calls that ask something of the person.
     asking_calls: HashMap<String, AskedFor, foldhash::fast::FixedState>,
+    /// Calls that give work to another agent.
+    agent_calls: HashSet<String, foldhash::fast::FixedState>,
     /// The entry in whose words something was pasted that no mark closed: its further blocks belong to it.
     open_paste: Option<u32>,
 }
@@ -339,6 +343,9 @@ impl FactCollector {
                 if let Some(asked) = answer::asked_for(name) {
                     self.asking_calls.insert(id.clone(), asked);
                 }
+                if answer::is_agent_tool(name) {
+                    self.agent_calls.insert(id.clone());
+                }
                 let call = CallFields::from_call(&reading.text);
                 if let Some(task) = task::task_of_call(&call) {
                     self.task_calls.insert(id.clone(), task.to_owned());
@@ -361,6 +368,9 @@ impl FactCollector {
                     false => self.collect_person_answer(ordinal, call, content, *is_error),
                 }
                 self.collect_task(ordinal, call, content);
+                if self.agent_calls.contains(call) && !*is_error {
+                    self.collect_report(ordinal, &reading.text);
+                }
             }
             Block::Reasoning { .. } | Block::Media { .. } | Block::Opaque { .. } => {}
         }
@@ -558,6 +568,22 @@ impl FactCollector {
         }
     }
 
+    /// Takes what another agent reports: conclusions, as replies are.
+    fn collect_report(&mut self, ordinal: u32, text: &str) {
+        let is_tag = |line: &str| line.starts_with('<') && line.ends_with('>');
+        let names_agent = |line: &str| AGENT_IDS.iter().any(|key| line.starts_with(key));
+        let is_frame = |line: &&str| is_tag(line.trim()) || names_agent(line.trim());
+        let lines = text.lines().filter(|line| !is_frame(line));
+        let text = clip_lines(&lines.collect::<Vec<_>>().join("\n"), REPLY_CHARS);
+        if !text.is_empty() {
+            self.facts.replies.push(Fact {
+                ordinal,
+                voice: Voice::Tool,
+                text: text.into(),
+            });
+        }
+    }
+
     fn push_request(&mut self, ordinal: u32, text: &str) {
         self.facts.requests.push(Fact {
             ordinal,
@@ -733,7 +759,7 @@ fn truncate_to_newest<T>(list: &mut Vec<T>, cap: usize) {
 
 /// A sentence said twice is kept where it was said last.
 fn keep_last_saying(facts: &mut Vec<Fact>) {
-    let mut seen = std::collections::HashSet::<&str, foldhash::fast::FixedState>::default();
+    let mut seen = HashSet::<&str, foldhash::fast::FixedState>::default();
     let is_last: Vec<bool> = facts.iter().rev().map(|f| seen.insert(&f.text)).collect();
     let mut is_last = is_last.into_iter().rev();
     facts.retain(|_| is_last.next().unwrap_or(true));

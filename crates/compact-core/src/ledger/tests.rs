@@ -237,6 +237,25 @@ fn an_edit_that_failed_changed_nothing() {
 }
 
 #[test]
+fn what_another_agent_reports_is_told_as_its_report() {
+    let report =
+        "task_id: t1\n<task_result>\nThe cap is bypassable without a length.\n</task_result>";
+    let entries = [
+        call("1", "task", r#"{"prompt":"Review it."}"#),
+        result("1", report),
+        call("2", "Read", r#"{"file_path":"a.md"}"#),
+        result("2", "The cap is fine."),
+    ];
+    let replies = Ledger::from_entries(&entries, 0).facts.replies;
+    let told: Vec<_> = replies
+        .iter()
+        .map(|f| (f.ordinal, f.voice, &*f.text))
+        .collect();
+    let expected = "The cap is bypassable without a length.";
+    assert_eq!(told, [(1, Voice::Tool, expected)]);
+}
+
+#[test]
 fn nothing_is_left_of_a_file_that_a_shell_removed_or_put_back() {
     let write = |path: &str| format!(r#"{{"file_path":"{path}","content":"port = 1"}}"#);
     let entries = [

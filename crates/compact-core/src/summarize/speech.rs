@@ -193,12 +193,15 @@ pub(super) fn push_replies(
         let next = replies.get(nth + 1).map_or(u32::MAX, |next| next.ordinal);
         let answered = closes_turn(ledger, fact.ordinal, next);
         let is_digest = ledger.facts.digests.contains(&fact.ordinal);
+        let is_report = fact.voice == Voice::Tool;
         let worth = match (is_digest, answered) {
+            _ if is_report => PASSING,
             (true, _) => DIGEST,
             (false, true) => CLOSING,
             (false, false) => PASSING,
         } * template.weight(Voice::Model);
         let label = match is_digest {
+            _ if is_report => "another agent's report: ",
             true => "agent's summary of what came before: ",
             false => "agent: ",
         };
@@ -216,7 +219,7 @@ pub(super) fn push_replies(
                 head,
                 ordinal: fact.ordinal,
                 place,
-                worth: worth * passage.factor(answered || is_digest),
+                worth: worth * passage.factor(answered || is_digest || is_report),
                 text: passage.text,
                 tells: 1.0,
                 shows: ShownLevel::InContext,
