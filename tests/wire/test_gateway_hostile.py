@@ -79,8 +79,9 @@ def test_nesting_costs_no_more_than_a_plain_body_of_its_size(served):
         assert seconds <= usual + 0.5, f"{kind}: {seconds} s, a plain one {usual} s"
     # What an allocator keeps for each thread counts too.
     assert served.peak() <= usual_peak + 4 * LARGEST, "and about as much memory"
+    # A run without a break is counted in about three times what a plain message takes in all.
     status, seconds = served.post(path, BESIDE.encode())
-    assert status < 500 and seconds <= 2 * usual + 0.5, f"{seconds} s, a plain one {usual} s"
+    assert status < 500 and seconds <= 4 * usual + 0.5, f"{seconds} s, a plain one {usual} s"
     assert served.peak() <= usual_peak + 16 * LARGEST
 
 
