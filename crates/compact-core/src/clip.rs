@@ -1,10 +1,11 @@
 //! Clipping: the head and the tail of a long text with a pointer to the whole in between.
 //!
 //! Used where a text must stay in its place but not at its length: a huge tool result, a huge
-//! request, of which the sentences that rule stay too. A call's arguments stay a JSON object, because providers reject anything else; they point to
+//! request, of which the sentences that rule stay too, a long reply, of which the passages stay that tell most. A call's arguments stay a JSON object, because providers reject anything else; they point to
 //! the whole where there is room for it.
 
 mod listing;
+mod reply;
 mod request;
 
 use std::cell::Cell;
@@ -13,7 +14,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::message::{Block, Entry, EntryKind, Role};
-use crate::token::{Estimator, EstimatorExt, Units};
+use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::BlockEdit;
 
 /// Share of a clipped text that its head gets; the end of an output tells more than its middle.
@@ -30,6 +31,9 @@ const WORD_PART: usize = 4;
 
 /// A cut hides at least so many times what its marker takes: less is not worth a reader's trouble.
 const WORTH: usize = 2;
+
+/// So many tokens of the model's words are not cut where anything is left.
+const FEW_WORDS: Tokens = Tokens(24);
 
 /// A call tells more for its length than an answer: it may be so many times as long.
 const CALL_SHARE: u64 = 8;
@@ -170,7 +174,9 @@ pub(crate) fn clip_entry(
     estimator: &dyn Estimator,
     pointer: ClipPointer<'_>,
 ) -> Vec<(usize, BlockEdit)> {
-    let is_request = entry.role == Role::User && entry.meta.kind == EntryKind::Message;
+    let is_message = entry.meta.kind == EntryKind::Message;
+    let is_request = entry.role == Role::User && is_message;
+    let is_reply = entry.role == Role::Assistant && is_message;
     entry
         .blocks
         .iter()
@@ -185,6 +191,10 @@ pub(crate) fn clip_entry(
                 Block::Text(whole) if is_request => {
                     request::clip_request(whole, level, estimator, pointer)
                 }
+                Block::Text(whole) if is_reply => {
+                    let level = level_of_reply(level, estimator);
+                    reply::clip_reply(whole, level, estimator, pointer)
+                }
                 Block::Text(whole) => clip_text(whole, level, estimator, pointer),
                 Block::ToolResult { content, .. } => {
                     clip_answer(content, level, estimator, pointer)
@@ -198,6 +208,14 @@ pub(crate) fn clip_entry(
             new.map(|text| (i, BlockEdit::SetText(text)))
         })
         .collect()
+}
+
+/// A few words of the model beside its calls are worth what their pointer would take.
+fn level_of_reply(level: Units, estimator: &dyn Estimator) -> Units {
+    match level {
+        Units(0) => level,
+        _ => level.max(estimator.to_units(FEW_WORDS)),
+    }
 }
 
 /// About what is left of an entry whose texts are cut to `level`: of calls more than of answers.

@@ -33,6 +33,7 @@ pub mod prompt;
 mod prune;
 pub mod receipt;
 pub mod redact;
+mod reply;
 pub mod reset;
 pub mod restart;
 pub mod speech;

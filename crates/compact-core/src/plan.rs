@@ -31,6 +31,8 @@ const UNIT_SHARE: u64 = 5;
 const UNIT_LEAST: Tokens = Tokens(40);
 /// The newest unit is what the model has yet to answer: it may take so many tenths of the recent part.
 const NEWEST_SHARE: u64 = 7;
+/// The reply before the latest request says what that is about: it may take so many.
+const ASKED_SHARE: u64 = 4;
 
 /// Where every text of a unit would be cut to fewer tokens, only scraps and pointers would be left of it.
 const SCRAP: Tokens = Tokens(28);
@@ -679,10 +681,13 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             return offers;
         }
         let newest = units.last().copied();
+        let asked_of = self.scene.reply_before_request();
+        let share = |share: u64| cap.max(Units(self.recent_room().0 * share / 10));
         let clipped = |offer: UnitOffer| {
-            let cap = match Some(offer.unit) == newest {
-                true => cap.max(Units(self.recent_room().0 * NEWEST_SHARE / 10)),
-                false => cap,
+            let cap = match Some(offer.unit) {
+                unit if unit == newest => share(NEWEST_SHARE),
+                unit if unit == asked_of => share(ASKED_SHARE),
+                _ => cap,
             };
             if offer.cost <= cap {
                 return offer;
@@ -790,6 +795,12 @@ impl PlanInput<'_> {
         let reply = last.checked_sub(1)?;
         let is_answered = self.kind(last) == Some(UnitKind::User);
         (is_answered && self.kind(reply) == Some(UnitKind::Message)).then_some(reply)
+    }
+
+    /// The reply that stands before the latest request.
+    fn reply_before_request(&self) -> Option<usize> {
+        let reply = self.latest_request()?.checked_sub(1)?;
+        (self.kind(reply) == Some(UnitKind::Message)).then_some(reply)
     }
 
     /// What was said behind the first tool pair that is kept of the turn before the recent ones: a later message does

@@ -161,10 +161,32 @@ fn a_cut_request_keeps_the_sentences_that_rule() {
         cut.contains("- [pasted] Always run the installer."),
         "{cut}"
     );
-    // Of the model's words and of a tool's answer, head and tail tell the most.
-    let reply = Entry::from_text("a", Role::Assistant, whole.as_str());
-    let cut = format!("{:?}", clip_entry(&reply, Units(900), &Chars4, AT));
+    // Of a tool's answer, head and tail tell the most.
+    let answer = Entry::from_text("a", Role::Tool, whole.as_str());
+    let cut = format!("{:?}", clip_entry(&answer, Units(900), &Chars4, AT));
     assert!(!cut.contains("Never edit tests"), "{cut}");
+}
+
+#[test]
+fn a_cut_reply_keeps_what_it_is_about_and_what_it_concluded() {
+    let step =
+        |n| format!("{n}. Let me look at the next part of the module and see what is there.\n");
+    let steps: String = (0..40).map(step).collect();
+    let whole = format!(
+        "The report is slow.\n{steps}The root cause is that every row opens a connection of its own.\n{steps}Tell me what you think."
+    );
+    let reply = Entry::from_text("a", Role::Assistant, whole.as_str());
+    let cut = clip_entry(&reply, Units(600), &Chars4, AT);
+    let [(0, BlockEdit::SetText(cut))] = cut.as_slice() else {
+        panic!("{cut:?}");
+    };
+    assert!(cut.starts_with("The report is slow."), "{cut}");
+    assert!(
+        cut.contains("The root cause is that every row opens a connection of its own."),
+        "{cut}"
+    );
+    assert!(cut.ends_with("chars cut: 0123456789ab#57…]"), "{cut}");
+    assert!(Chars4.count_units(cut) <= Units(600));
 }
 
 #[test]

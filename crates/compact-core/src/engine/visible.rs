@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::clip;
 use crate::message::{Block, Conversation};
+use crate::outline::UnitKind;
 use crate::plan::{Plan, PlanInput, UnitFate};
 use crate::summarize::VisibleTexts;
 use crate::view::{BlockEdit, View, ViewItem};
@@ -16,7 +17,24 @@ pub(super) fn planned_texts<'s>(scene: &PlanInput<'s>, plan: &Plan) -> VisibleTe
             add_texts(scene, at, *fate, &mut visible);
         }
     }
+    visible.early = early_messages(scene, plan);
     visible
+}
+
+/// The ordinals of messages that a plan keeps behind something that goes, and before something else that does.
+fn early_messages(scene: &PlanInput<'_>, plan: &Plan) -> Vec<u64> {
+    let goes = |fate: &UnitFate| !fate.stays();
+    let first = plan.fates.iter().position(goes).unwrap_or(usize::MAX);
+    let first = first.max(scene.outline.first_user().map_or(0, |first| first + 1));
+    let last = plan.fates.iter().rposition(goes).unwrap_or(0);
+    let units = scene.outline.units.iter().enumerate();
+    let between = units.filter(|(nth, unit)| {
+        let is_message = matches!(unit.kind, UnitKind::User | UnitKind::Message);
+        (first..last).contains(nth) && is_message && !plan.fates.get(*nth).is_none_or(goes)
+    });
+    between
+        .filter_map(|(_, unit)| scene.ordinals.get(unit.entries.start).copied())
+        .collect()
 }
 
 /// Adds the texts of an entry as its fate leaves them.
@@ -32,7 +50,10 @@ fn add_texts<'s>(scene: &PlanInput<'s>, at: usize, fate: UnitFate, visible: &mut
     };
     for (block, nth) in entry.blocks.iter().zip(0..) {
         match edits.iter().find(|(edited, _)| *edited == nth) {
-            Some((_, BlockEdit::SetText(left))) => visible.cut.push(left.clone()),
+            Some((_, BlockEdit::SetText(left))) => {
+                visible.cut.push(left.clone());
+                visible.cut_from.extend(block.text_parts());
+            }
             Some((_, BlockEdit::Drop)) => {}
             None => visible.whole.extend(block.text_parts()),
         }

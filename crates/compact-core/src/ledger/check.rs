@@ -184,7 +184,7 @@ impl ToolRun {
                 _ => false,
             }
         };
-        shell_command(&self.text).is_some_and(|command| command.split(['|', ';', '&']).any(changes))
+        shell_command(&self.text).is_some_and(|command| split_commands(command).any(changes))
     }
 
     /// Whether it is a check whose failure its shell does not report: it is piped to another program, or one that cannot
@@ -245,10 +245,25 @@ const GIT_DEEDS: [&str; 18] = [
     "cherry-pick",
 ];
 
+/// The commands that stand on one line: what joins them stands outside of quotation marks.
+fn split_commands(line: &str) -> impl Iterator<Item = &str> {
+    let mut quoted_by = None;
+    line.split(move |c: char| match (quoted_by, c) {
+        (None, '"' | '\'') => {
+            quoted_by = Some(c);
+            false
+        }
+        (Some(mark), _) => {
+            quoted_by = Some(mark).filter(|mark| *mark != c);
+            false
+        }
+        (None, _) => matches!(c, '|' | ';' | '&'),
+    })
+}
+
 /// Whether one of the programs of a command is none that only looks something up.
 fn does_something(command: &str) -> bool {
-    let mut parts = command.split(['|', ';', '&']);
-    parts.any(|part| {
+    split_commands(command).any(|part| {
         let words = part.split_whitespace();
         let words = words.map(|word| word.trim_matches(['"', '\'']));
         let mut words = words.skip_while(|word| WRAPPERS.has(word) || word.contains('='));

@@ -21,6 +21,8 @@ const MOST_LINES: usize = 96;
 /// Lines of a change that leaves room for what it imports.
 const IMPORTS: usize = 8;
 const CHARS: usize = 140;
+/// A line of a document is a paragraph.
+const DOCUMENT_CHARS: usize = 280;
 /// Lines of a declaration that stand in one, and characters of that line, or of a comment.
 const DECLARATION_LINES: usize = 16;
 const DECLARATION_CHARS: usize = 280;
@@ -51,9 +53,24 @@ const NEW_KEYS: [&str; 12] = [
     "contents",
 ];
 
+/// How documents for people end.
+const DOCUMENTS: [&str; 6] = [".md", ".mdx", ".rst", ".adoc", ".txt", ".org"];
+
+/// Whether a file is a document: what is written there is what its writer has to say.
+pub(crate) fn is_document(path: &str) -> bool {
+    DOCUMENTS.iter().any(|end| path.ends_with(end))
+}
+
 /// Returns the changed lines of a call's edit to the file at `path`; `text` is the call as it reads.
 pub(super) fn changed_lines(path: &str, text: &str, arguments: &str) -> String {
-    let mut lines = EditLines::default();
+    let mut lines = EditLines {
+        line_chars: if is_document(path) {
+            DOCUMENT_CHARS
+        } else {
+            CHARS
+        },
+        ..EditLines::default()
+    };
     if text.contains("*** ") || text.contains("+++ ") || text.contains("@@") {
         lines.add_patch(path, text);
     }
@@ -67,6 +84,8 @@ pub(super) fn changed_lines(path: &str, text: &str, arguments: &str) -> String {
 
 #[derive(Default)]
 struct EditLines {
+    /// Characters of a line that are kept.
+    line_chars: usize,
     removed: Vec<String>,
     added: Vec<String>,
 }
@@ -94,10 +113,11 @@ impl EditLines {
     }
 
     fn add_pair(&mut self, old: &str, new: &str) {
+        let line_chars = self.line_chars;
         let (old, new) = (join_lines(old), join_lines(new));
         let (before, after) = (trimmed_lines(&old, &new), trimmed_lines(&new, &old));
         let most_chars = |line: &Cow<'_, str>| match line {
-            Cow::Borrowed(_) => CHARS,
+            Cow::Borrowed(_) => line_chars,
             Cow::Owned(_) => DECLARATION_CHARS,
         };
         let changed = |side: &[Cow<'_, str>], other: &LineSet<'_>, out: &mut Vec<String>| {

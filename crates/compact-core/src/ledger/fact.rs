@@ -780,7 +780,17 @@ fn ending(answer: &str) -> Option<Box<str>> {
     }
     let mut last = answer.lines().rev().take(8).filter(says);
     let line = last.find(|line| !cue::is_untested(line))?;
-    cue::is_outcome(line).then(|| (clip(line, END_CHARS) + &untested(answer)).into())
+    let told = || passes_before(answer) + &clip(line, END_CHARS) + &untested(answer);
+    cue::is_outcome(line).then(|| told().into())
+}
+
+/// Where a check says of each of its parts that it is well, how many did: the last of them is not all that passed.
+fn passes_before(answer: &str) -> String {
+    let is_pass = |line: &&str| line.trim_start().starts_with("ok ") || line.starts_with("ok\t");
+    match answer.lines().filter(is_pass).count() {
+        0 | 1 => String::new(),
+        count => format!("{count} times ok, the last: "),
+    }
 }
 
 /// Lines of a check that are told beside how it ended.

@@ -42,7 +42,7 @@ pub(crate) use cue::{
     is_prohibition, is_replacement, is_revision, is_standing_rule, reports_failure,
     reports_passing, rule_label,
 };
-pub(crate) use edit_lines::comment_text;
+pub(crate) use edit_lines::{comment_text, is_document};
 pub(crate) use language::is_unspaced;
 pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};
 

@@ -17,7 +17,7 @@ use super::select::{GreedyChoice, PieceOffer, ShownLevel};
 use super::series::SeriesTable;
 use super::speech::{self, QuotedMessage};
 use super::template::{SectionRank, SectionTopic, StyleTemplate, SummarySize};
-use super::trace::TraceBuilder;
+use super::trace::{self, TraceBuilder};
 use super::weigh::{self, WeighedName};
 use super::{RenderRequest, SummaryBody, SummaryNeighbours, ViewWords};
 use crate::ledger::scan_names;
@@ -64,7 +64,7 @@ impl SummaryMaterial<'_> {
         let forms = NameForms::from_names(self.groups);
         let mut table = PieceTable::default();
         let claims = self.claim_words(&mut table, chars);
-        self.push_others(&mut table, &forms);
+        self.push_others(&mut table, &forms, chars);
         let mut choice = self.choice(&table, &forms);
         claims.first.iter().for_each(|nth| choice.take(*nth));
         let cost = |nth: &usize| {
@@ -207,16 +207,15 @@ impl SummaryMaterial<'_> {
         orders.map(|l| l.text.chars().count() as f64 + 3.0).sum()
     }
 
-    fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>) {
+    fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>, chars: f64) {
         let others = self.lines.iter();
         for line in others.filter(|l| !l.topic.may_instruct() && !self.is_state(l)) {
             let worth = fact_line::topic_worth(line.topic, self.request.company);
             push_line(table, line, worth, SummarySize::Full);
         }
-        let is_shown = |text: &str| self.words.has_message(text);
         let ledger = self.request.ledger;
         if self.template.rank(SectionTopic::Story).is_some() {
-            speech::push_replies(table, ledger, self.template, &is_shown);
+            speech::push_replies(table, ledger, self.template, self.root, self.words);
         }
         TraceBuilder {
             table,
@@ -227,8 +226,10 @@ impl SummaryMaterial<'_> {
             forms,
             names: self.groups,
             opened: HashMap::default(),
+            few_names: trace::count_few_names(chars),
             stated: self.stated_runs(),
             series: SeriesTable::default(),
+            offered: HashSet::default(),
         }
         .push_all();
     }

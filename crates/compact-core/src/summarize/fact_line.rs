@@ -12,7 +12,6 @@ use super::finish::FinishedWork;
 use super::release::rule_releases;
 use super::revoke::{RevokedRules, without};
 use super::root::RootDirectory;
-use super::speech::is_announcement;
 use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::cue_list::{PhraseList, cue_file};
 use crate::ledger::{
@@ -20,6 +19,7 @@ use crate::ledger::{
     ToolRunOutcome, Voice, clip, is_completion, is_own_order, is_postponement, is_standing_rule,
     reports_passing, split_sentences,
 };
+use crate::reply::is_announcement;
 use crate::speech::{PastedParts, leave_out_pasted};
 
 /// One line of a section.
@@ -261,13 +261,20 @@ fn open_lines(ledger: &Ledger, finished: &FinishedWork<'_>) -> Vec<FactLine> {
         .rev()
         .filter(|f| (is_fresh(f) || is_postponement(&f.text)) && !finished.closes(f))
         .filter(|f| !is_announcement(&f.text))
-        .filter(|f| f.voice == Voice::User || !is_completion(&f.text))
+        .filter(|f| f.voice == Voice::User || !is_completion(&f.text) && !is_progress(&f.text))
         .collect();
     open.sort_by_key(|f| f.voice != Voice::User);
     let told = open
         .iter()
         .map(|f| new_fact_line(SectionTopic::Open, f.ordinal, &*f.text));
     told.collect()
+}
+
+/// Whether the model only says what it is at: "I'm waiting for the tests".
+fn is_progress(sentence: &str) -> bool {
+    let mut words = sentence.split_whitespace();
+    let is_speaker = |word: &str| matches!(word, "I'm" | "I’m" | "We're" | "We’re");
+    words.next().is_some_and(is_speaker) && words.next().is_some_and(|word| word.ends_with("ing"))
 }
 
 /// Whether a run committed something.
@@ -328,13 +335,20 @@ pub(super) fn strip_rules(facts: &Facts, text: &str) -> String {
 
 /// A plan that nobody touched for so many entries, or since the user spoke again, says how it stood then.
 const PLAN_AGE: u64 = 40;
+/// Behind so many requests and one more a plan is no longer what is being done.
+const OTHER_REQUESTS: usize = 2;
 
 /// The steps of the newest plan: what is being done, what is left, what is done.
 fn plan_lines(ledger: &Ledger) -> Vec<FactLine> {
     let facts = &ledger.facts;
     let plan = facts.plan.ordinal;
-    let asked = facts.requests.last().map_or(0, |request| request.ordinal);
-    let is_old = asked > plan || ledger.next > u64::from(plan) + PLAN_AGE;
+    let asked = |nth: usize| facts.requests.iter().rev().nth(nth);
+    let is_asked_since = |nth| asked(nth).is_some_and(|request| request.ordinal > plan);
+    // What was asked for after a request about something else has a plan of its own, or none.
+    if is_asked_since(OTHER_REQUESTS) {
+        return Vec::new();
+    }
+    let is_old = is_asked_since(0) || ledger.next > u64::from(plan) + PLAN_AGE;
     let steps = facts.plan.steps.iter();
     let label = |step: &PlanStep| match (step.done, step.active) {
         (true, _) => "done",
@@ -368,7 +382,10 @@ const STATE_COMMAND: usize = 100;
 /// Where the work stands: how the newest checks ended, and what runs in the background.
 fn state_lines(facts: &Facts) -> Vec<FactLine> {
     let line = |ordinal, text| new_fact_line(SectionTopic::State, ordinal, text);
-    let tasks: Vec<&BackgroundTask> = facts.running_tasks().collect();
+    let tasks: Vec<&BackgroundTask> = facts
+        .running_tasks()
+        .filter(|task| !only_looks(facts, task))
+        .collect();
     let running = tasks.iter().rev().take(TASKS).map(|task| {
         let command = clip(&task.text, STATE_COMMAND);
         let text = format!("in the background, no end seen: {command} ({})", task.id);
@@ -383,6 +400,28 @@ fn state_lines(facts: &Facts) -> Vec<FactLine> {
         line(run.ordinal, format!("last run of {command} → {end}"))
     });
     checks.chain(running).collect()
+}
+
+/// Messages whose place is told.
+const EARLY: usize = 4;
+
+/// Where messages behind the summary belong in the story that it tells: read in their place, they would be the newest.
+pub(super) fn order_line(early: &[u64]) -> Option<FactLine> {
+    let last = *early.last()?;
+    let named: Vec<String> = early.iter().map(|ordinal| format!("#{ordinal}")).collect();
+    let skipped = named.len().saturating_sub(EARLY);
+    let named = named.get(skipped..).unwrap_or_default().join(", ");
+    let text = format!("below this summary, yet older than the end of its story: {named}");
+    let ordinal = u32::try_from(last).unwrap_or(u32::MAX);
+    Some(new_fact_line(SectionTopic::State, ordinal, text))
+}
+
+/// Whether a task only looks something up: that its end was not seen leaves nothing running.
+fn only_looks(facts: &Facts, task: &BackgroundTask) -> bool {
+    let at = facts.runs.partition_point(|run| run.ordinal < task.ordinal);
+    let started = facts.runs.iter().skip(at);
+    let mut started = started.take_while(|run| run.ordinal == task.ordinal);
+    started.any(|run| run.text == task.text && run.only_looks())
 }
 
 /// The checks whose last run is told as the state of the work.

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::template::{SectionTopic, StyleSection, StyleTemplate};
+use crate::reply::ends_sentence;
 use crate::speech::is_invisible;
 
 /// Closes what [`FENCE_HEAD`] opens.
@@ -198,12 +199,6 @@ fn quote_voice(line: String) -> String {
         true => format!("\"{line}\""),
         false => line,
     }
-}
-
-/// Whether a text ends as a sentence does.
-pub(super) fn ends_sentence(text: &str) -> bool {
-    text.trim_end_matches(['*', '`', ')', '"', '\''])
-        .ends_with(['.', '!', '?', ':', ';', '…'])
 }
 
 /// Lines below the first are set in, so that none of them opens one of ours.

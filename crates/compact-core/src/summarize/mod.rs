@@ -189,9 +189,10 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
     let root = RootDirectory::from_ledger(request.ledger);
     let ranked = request.ranking.0.iter();
     let unseen = ranked.filter(|g| g.weight > 0.0 && !names.contains(g.key));
-    let lines = fact_line::fact_lines(request.ledger, &revoked, &root, &|text| {
+    let mut lines = fact_line::fact_lines(request.ledger, &revoked, &root, &|text| {
         words.has_message(text)
     });
+    lines.extend(fact_line::order_line(&request.visible.early));
     let lines = lines_within_shares(lines, template, &words, chars, request.company);
     let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
     let groups: Vec<WeighedName<'_>> = groups.copied().collect();
@@ -259,6 +260,10 @@ pub struct VisibleTexts<'v> {
     pub whole: Vec<&'v str>,
     /// What is left of those that were cut: enough to see a name, not to see what it means.
     pub cut: Vec<String>,
+    /// Those as they were before.
+    pub cut_from: Vec<&'v str>,
+    /// The ordinals of messages that stand behind the summary although it tells what came after them.
+    pub early: Vec<u64>,
 }
 
 impl VisibleTexts<'_> {
@@ -293,13 +298,13 @@ impl ViewWords {
             texts.collect::<Vec<_>>().join("\n")
         };
         let whole = visible.whole.iter().copied();
-        let cut = visible.cut.iter().map(String::as_str);
+        let cut_from = visible.cut_from.iter();
         ViewWords {
             whole: joined(&mut visible.whole.iter().copied()),
             cut: joined(&mut visible.cut.iter().map(String::as_str)),
             unfolded: visible.whole.join("\n"),
             openings: whole.map(|t| clip(t, OPENING)).collect(),
-            cut_openings: cut.map(|t| clip(t, CUT_OPENING)).collect(),
+            cut_openings: cut_from.map(|t| clip(t, CUT_OPENING)).collect(),
         }
     }
 
@@ -307,6 +312,16 @@ impl ViewWords {
     fn has_message(&self, text: &str) -> bool {
         self.openings.contains(&clip(text, OPENING))
             || self.cut_openings.contains(&clip(text, CUT_OPENING))
+    }
+
+    /// Whether a reply stands there whole.
+    fn has_reply(&self, text: &str) -> bool {
+        self.openings.contains(&clip(text, OPENING))
+    }
+
+    /// Whether a reply that was cut still shows a passage.
+    fn has_passage(&self, passage: &str) -> bool {
+        self.cut.contains(&clip(passage, usize::MAX - 1))
     }
 
     /// Whether what a line quotes stands there: a rule with all its words, since the last one may be all

@@ -383,6 +383,7 @@ fn messages_that_begin_alike_are_all_there() {
     let visible = VisibleTexts {
         whole: vec![&newest],
         cut: Vec::new(),
+        ..VisibleTexts::default()
     };
     let text = render_body(&RenderRequest {
         ledger: &ledger,
@@ -569,6 +570,7 @@ fn what_the_view_shows_is_not_paid_for_again() {
         visible: &VisibleTexts {
             whole: vec![&first, "see split_even(rows, size)"],
             cut: Vec::new(),
+            ..VisibleTexts::default()
         },
         prose: "",
     };
@@ -584,6 +586,8 @@ fn what_a_cut_text_shows_is_not_quoted_again() {
         let visible = VisibleTexts {
             whole: Vec::new(),
             cut: vec![cut.to_owned()],
+            cut_from: vec![cut],
+            ..VisibleTexts::default()
         };
         let request = RenderRequest {
             ledger: &ledger,
@@ -1225,6 +1229,7 @@ fn a_request_that_stands_in_the_view_is_not_quoted_again() {
         visible: &VisibleTexts {
             whole: vec![&long],
             cut: Vec::new(),
+            ..VisibleTexts::default()
         },
         prose: "",
     })

@@ -17,8 +17,8 @@ use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
-    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
-    ToolRunOutcome, Voice, clip, comment_text, defines, scan_names,
+    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileChange, FileFact, Ledger, Mention,
+    NameKind, ToolRun, ToolRunOutcome, Voice, clip, comment_text, defines, is_document, scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
@@ -33,14 +33,21 @@ const AGAIN: f64 = 0.06;
 const CHANGED_FILE: f64 = 0.25;
 const CHANGED_LINE: f64 = 0.05;
 const CHANGED_SIGNATURE: f64 = 0.2;
-/// A line that a change put in and that holds words for somebody to read: a message, a reason, a label.
+/// A line that a change put in and that holds words for somebody to read: a message, a reason, a label; and one of a document,
+/// which is what its writer has to say.
 const CHANGED_MESSAGE: f64 = 0.13;
+const CHANGED_PROSE: f64 = 0.2;
+/// A line of a change of a few: there it is the change.
+const SMALL_CHANGE: usize = 4;
+const SMALL_CHANGE_LINE: f64 = 0.10;
+/// A declaration that a change took out for good.
+const REMOVED_SIGNATURE: f64 = 0.10;
 /// Lines of one change that say what it is about, and those among which its signatures do; of what later ones are worth.
 const FIRST_LINES: usize = 16;
 const LAST_SIGNATURES: usize = 40;
 const LATE: f64 = 0.2;
 /// A comment that a change put in, and one that was read: there people write why.
-const COMMENT: f64 = 0.12;
+const COMMENT: f64 = 0.2;
 const COMMENT_READ: f64 = 0.06;
 const DEFINITION: f64 = 0.05;
 const LINE: f64 = 0.0;
@@ -51,12 +58,21 @@ const CHANGE: f64 = 0.8;
 const ANY_LINE: f64 = 0.5;
 
 /// How much a name tells that stands in the list of its file or command: it costs a fraction of a line, and readers find
-/// by it what a file is about and what to ask for.
+/// by it what a file is about and what to ask for. Behind so many names each further one tells half as much, and so on: a heap
+/// of sixty says no more than its first twenty. In a summary of more characters there is room for one more for so many.
 const NAMED: f64 = 4.0;
+const FEW_NAMES: f64 = 24.0;
+const CHARS_A_NAME: f64 = 400.0;
 
 /// Characters of a command that are told, and of a line.
 const COMMAND: usize = 160;
 const LINE_CHARS: usize = 240;
+/// Characters of a declaration that is gone: enough to know it by.
+const REMOVED_CHARS: usize = 60;
+
+/// How much a short line tells of its names that gives one of them a value: put in by a change, and read.
+const VALUE_PUT_IN: f64 = 4.0;
+const VALUE_READ: f64 = 4.0;
 
 /// Adds what the session did.
 pub(super) struct TraceBuilder<'t, 'l> {
@@ -71,16 +87,25 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub names: &'t [WeighedName<'t>],
     /// The heads that were opened, by the address of the run or of the path that they are for.
     pub opened: HashMap<usize, usize, foldhash::fast::FixedState>,
+    /// Names in one list behind which further ones tell half as much.
+    pub few_names: f64,
     /// Runs that are told in a section of their own.
     pub stated: HashSet<u32>,
     /// What was offered of each kind.
     pub series: SeriesTable,
+    /// Lines of changes that were offered under each head: many that are alike say what one does.
+    pub offered: HashSet<(usize, &'l str), foldhash::fast::FixedState>,
 }
 
 /// The place in the table of series where commands stand.
 const RUNS_PLACE: usize = usize::MAX;
 
-impl TraceBuilder<'_, '_> {
+/// The names in one list that a summary of so many characters has room for.
+pub(super) fn count_few_names(chars: f64) -> f64 {
+    FEW_NAMES.max(chars / CHARS_A_NAME)
+}
+
+impl<'l> TraceBuilder<'_, 'l> {
     /// Adds commands, changed files and the lines that hold a name worth telling.
     pub(super) fn push_all(&mut self) {
         self.push_runs();
@@ -92,6 +117,7 @@ impl TraceBuilder<'_, '_> {
     /// Names that tools were given or answered, each under the file or the command where it was seen last.
     fn push_names(&mut self) {
         let sources = Sources::from_ledger(self.ledger);
+        let mut listed: HashMap<usize, u32, foldhash::fast::FixedState> = HashMap::default();
         for group in self.names {
             let Some(entity) = self.ledger.entities.get(group.nth as usize) else {
                 continue;
@@ -131,16 +157,27 @@ impl TraceBuilder<'_, '_> {
             if !is_named && !self.series.admits(place_of_kind, &entity.text) {
                 continue;
             }
+            let tells = match is_own {
+                true if !is_file && run.only_looks() => 1.0,
+                true => NAMED,
+                false => {
+                    let before = listed.entry(head).or_default();
+                    *before += 1;
+                    // A number without what it counts comes behind names.
+                    let before = match is_counted(entity) {
+                        true => FEW_NAMES * 2.0,
+                        false => f64::from(*before - 1),
+                    };
+                    NAMED * 0.5f64.powf(before / self.few_names)
+                }
+            };
             self.table.push(Piece {
                 head,
                 ordinal: mention.place.ordinal,
                 place,
                 text,
                 worth: 0.0,
-                tells: match is_own && !is_file && run.only_looks() {
-                    true => 1.0,
-                    false => NAMED,
-                },
+                tells,
                 shows: ShownLevel::Bare,
                 about: None,
                 form,
@@ -230,7 +267,8 @@ impl TraceBuilder<'_, '_> {
 
     fn push_files(&mut self) {
         let weight = self.template.weight(Voice::Call);
-        for file in &self.ledger.facts.files {
+        let ledger = self.ledger;
+        for file in &ledger.facts.files {
             if !file.is_changed() {
                 continue;
             }
@@ -250,30 +288,38 @@ impl TraceBuilder<'_, '_> {
         }
     }
 
-    /// What each edit put in and no later one took out. What was taken out is one side of a change, and would be read
-    /// as what is there.
-    fn push_changes(&mut self, file: &FileFact, head: usize) {
+    /// What each edit put in and no later one took out, and the declarations that it took out. Other lines that were taken out
+    /// are one side of a change, and would be read as what is there.
+    fn push_changes(&mut self, file: &'l FileFact, head: usize) {
         let weight = self.template.weight(Voice::Call);
         let state = self.files.state_of(&self.root.shorten(&file.path));
+        let is_document = is_document(&file.path);
         for change in &file.changes {
+            self.push_removals(file, change, head);
             let mut nth = 0;
+            let count = change.lines.lines().filter(|l| l.starts_with('+')).count();
+            let usual = match count <= SMALL_CHANGE {
+                true => SMALL_CHANGE_LINE,
+                false => CHANGED_LINE,
+            };
             for (line, place) in change.lines.lines().zip(1..) {
                 let put_in = line.strip_prefix('+');
                 let is_gone = |line| state.is_some_and(|s| s.is_stale(line, change.ordinal));
                 let Some(put_in) = put_in.filter(|line| !is_gone(line)) else {
                     continue;
                 };
-                if !self.series.admits(head, put_in) {
+                if !self.series.admits(head, put_in) || !self.offered.insert((head, put_in)) {
                     continue;
                 }
                 nth += 1;
                 let signs = nth <= LAST_SIGNATURES && declares(put_in.trim_start());
                 let is_late = nth > FIRST_LINES && !signs && !gives_value(line);
                 let worth = match (is_comment(line), signs) {
+                    _ if is_document && has_words(put_in) => CHANGED_PROSE,
                     (_, true) => CHANGED_SIGNATURE,
                     (true, false) => COMMENT,
                     (false, false) if quotes_words(line) => CHANGED_MESSAGE,
-                    (false, false) => CHANGED_LINE * share_of_line(line),
+                    (false, false) => usual * share_of_line(line),
                 };
                 let worth = if is_late { worth * LATE } else { worth };
                 self.table.push(Piece {
@@ -284,7 +330,7 @@ impl TraceBuilder<'_, '_> {
                     worth: worth * weight,
                     tells: match (gives_value(line), signs) {
                         _ if is_late => ANY_LINE,
-                        (true, _) => NAMED,
+                        (true, _) => VALUE_PUT_IN,
                         (false, true) => SIGNATURE,
                         (false, false) => CHANGE,
                     },
@@ -293,6 +339,38 @@ impl TraceBuilder<'_, '_> {
                     form: PieceForm::Text,
                 });
             }
+        }
+    }
+
+    /// The declarations that a change took out and that neither it nor a later one put back.
+    fn push_removals(&mut self, file: &FileFact, change: &FileChange, head: usize) {
+        if file.act == FileAct::Deleted {
+            return;
+        }
+        let weight = self.template.weight(Voice::Call);
+        let later = file.changes.iter().filter(|c| c.ordinal >= change.ordinal);
+        let put_in: Vec<&str> = later
+            .flat_map(|change| change.lines.lines())
+            .filter_map(|line| line.strip_prefix('+'))
+            .collect();
+        for (line, place) in change.lines.lines().zip(1..) {
+            let Some(name) = line.strip_prefix('-').and_then(declared_name) else {
+                continue;
+            };
+            if put_in.iter().any(|line| line.contains(name)) {
+                continue;
+            }
+            self.table.push(Piece {
+                head,
+                ordinal: change.ordinal,
+                place,
+                text: clip(line, REMOVED_CHARS),
+                worth: REMOVED_SIGNATURE * weight,
+                tells: 0.0,
+                shows: ShownLevel::Bare,
+                about: None,
+                form: PieceForm::Text,
+            });
         }
     }
 
@@ -347,11 +425,14 @@ impl TraceBuilder<'_, '_> {
         let mut head = None;
         let path = run.path.as_deref().map(|path| self.root.shorten(path));
         let state = path.and_then(|path| self.files.state_of(&path));
-        let shows_diff = is_diff(run);
+        let shows_diff = is_diff(run) && is_patch(&excerpt.text);
         for (line, place) in excerpt_lines(excerpt, self.root) {
             let is_comment = is_comment(&line) && !line.starts_with('-');
-            let is_taken_out = shows_diff && line.starts_with('-');
-            if is_taken_out
+            // What a diff shows around its changes is not what it is about.
+            let is_around = shows_diff && !line.starts_with(['+', '-']);
+            let is_removed = shows_diff && line.starts_with('-');
+            if is_around
+                || is_removed && declared_name(line.trim_start_matches('-')).is_none()
                 || reports_pass(&line)
                 || !is_comment && !self.names_something(&line)
                 || state.is_some_and(|state| state.is_stale(&line, excerpt.ordinal))
@@ -365,7 +446,7 @@ impl TraceBuilder<'_, '_> {
             let (worth, tells) = match (is_comment, defines(&line)) {
                 (true, _) => (COMMENT_READ, SIGNATURE),
                 (false, true) => (DEFINITION, SIGNATURE),
-                (false, false) if gives_value(&line) => (LINE, NAMED),
+                (false, false) if gives_value(&line) => (LINE, VALUE_READ),
                 (false, false) => (LINE, ANY_LINE),
             };
             self.table.push(Piece {
@@ -407,6 +488,24 @@ fn is_uninformative(entity: &Entity) -> bool {
     let is_number = || entity.text.len() < 4 && entity.text.bytes().all(|b| b.is_ascii_digit());
     let is_noise = || entity.spoken.is_empty() && (is_word() || is_number());
     is_library_name(&entity.text) || is_noise()
+}
+
+/// Whether a name is a number that nobody but calls and tools said.
+fn is_counted(entity: &Entity) -> bool {
+    let is_said = entity.voice_count(Voice::User) + entity.voice_count(Voice::Model) > 0;
+    !is_said && is_bare_number(&entity.text)
+}
+
+/// Letters of a number that is more than its digits: `4xx`, `1235p`, `2026-04-29T08`.
+const NUMBER_LETTERS: usize = 1;
+
+/// Whether a name is a small number, a place in a file that a command was given (`120p`), or a part of a date.
+fn is_bare_number(name: &str) -> bool {
+    let letters = name.bytes().filter(u8::is_ascii_alphabetic).count();
+    let is_marked = name.bytes().any(|b| !b.is_ascii_alphanumeric());
+    let is_long = name.len() > if is_marked { 16 } else { 5 };
+    let opens = name.starts_with(|c: char| c.is_ascii_digit());
+    opens && letters <= NUMBER_LETTERS && !is_long && !name.contains('.')
 }
 
 /// The tool of a run.
@@ -481,6 +580,31 @@ fn declares(line: &str) -> bool {
     name.is_some_and(|name| is_exported || is_upper(name)) || defines(line)
 }
 
+/// What a line declares, if it does.
+fn declared_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mut name = None;
+    if declares(line) {
+        scan_names(line, &mut |_, _, found| {
+            name.get_or_insert(found);
+        });
+    }
+    name
+}
+
+/// Words of a line of a document that says something.
+const LINE_WORDS: usize = 3;
+
+/// Whether a line of a document is words and no row of a table.
+fn has_words(line: &str) -> bool {
+    if line.trim_start().starts_with('|') {
+        return false;
+    }
+    let is_word = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() > 1;
+    let words = line.split_whitespace().filter(is_word);
+    words.take(LINE_WORDS).count() == LINE_WORDS
+}
+
 /// Words in quotation marks that are a text for people.
 const QUOTED_WORDS: usize = 3;
 
@@ -516,6 +640,12 @@ fn reports_pass(line: &str) -> bool {
 /// Whether a command shows what changed: there a line with a minus is one that is gone.
 fn is_diff(run: &ToolRun) -> bool {
     run.text.contains("diff") || run.text.contains("git show")
+}
+
+/// Whether a text is the body of a patch, in which every line says whether it was put in, taken out or left.
+fn is_patch(text: &str) -> bool {
+    let mut lines = text.lines();
+    lines.any(|line| line.starts_with("@@ ") || line.starts_with("diff --git "))
 }
 
 /// The ordinals of failed calls, and of the runs that passed since.

@@ -159,3 +159,12 @@ fn what_was_executed_is_told_and_what_only_looked_is_not() {
     let looks = facts.runs.iter().filter(|run| run.only_looks());
     assert_eq!(ordinals(looks.collect()), [2, 3, 5]);
 }
+
+#[test]
+fn what_is_searched_for_is_no_command() {
+    let run = |command: &str| run(0, &format!("exec_command: {command}"), ToolRunOutcome::Ok);
+    assert!(run(r#"rg -n "cancel|rm -rf /|Deadline" internal"#).only_looks());
+    assert!(run("grep -E 'a;b|c&d' x | head -3").only_looks());
+    assert!(!run(r#"rg -n "a|b" . ; cargo test"#).only_looks());
+    assert!(!run(r#"echo "a|b" && rm x"#).only_looks());
+}

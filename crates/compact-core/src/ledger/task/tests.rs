@@ -167,7 +167,7 @@ fn a_command_in_the_background_ends_as_a_later_look_at_it_shows() {
         };
         assert_eq!(
             test.end.as_deref(),
-            Some("ok app/b 2s; ? app/c [no test files]")
+            Some("2 times ok, the last: ok app/b 2s; ? app/c [no test files]")
         );
         assert_eq!(test.outcome, ToolRunOutcome::Ok);
         assert!(
