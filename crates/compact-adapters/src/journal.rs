@@ -46,6 +46,8 @@ pub struct JournalEntry {
     pub project: Option<String>,
     /// The model, when known.
     pub model: Option<String>,
+    /// The window that was counted against.
+    pub window: Option<Tokens>,
     /// What happened.
     pub fact: JournalFact,
 }
@@ -210,6 +212,7 @@ struct NotedLine {
     session_id: String,
     project: Option<String>,
     model: Option<String>,
+    max: Option<Tokens>,
     cause: Option<CompactionCause>,
     receipt_id: Option<String>,
     #[serde(default)]
@@ -246,6 +249,7 @@ fn read_line(line: &str) -> Option<JournalEntry> {
         session: line.session_id,
         project: line.project,
         model: line.model,
+        window: line.max.filter(|max| max.0 > 0),
         fact,
     })
 }
