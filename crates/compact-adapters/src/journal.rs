@@ -116,6 +116,13 @@ impl Journal {
         entries
     }
 
+    /// Returns how many bytes the newest file has: more whenever something was noted.
+    pub fn newest_bytes(&self) -> u64 {
+        let newest = self.list_files().pop();
+        let found = newest.and_then(|name| fs::metadata(self.folder.join(name)).ok());
+        found.map_or(0, |found| found.len())
+    }
+
     /// Lists the files by name, which is by time.
     fn list_files(&self) -> Vec<String> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();

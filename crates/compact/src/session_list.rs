@@ -73,6 +73,15 @@ pub struct ListedSession {
     pub request: Option<LatestRequest>,
 }
 
+/// What differs as soon as something happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeMark {
+    sessions: usize,
+    compactions: u64,
+    last_at: Option<String>,
+    journal_bytes: u64,
+}
+
 /// A session's last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestRequest {
@@ -112,7 +121,7 @@ impl ListedSession {
             }
             (_, Some(_)) => SessionEvent::Failure,
             _ if self.tokens.is_some() => SessionEvent::Compaction,
-            _ if self.info.compactions > 0 => SessionEvent::Copy,
+            _ if self.info.last_receipt.is_some() => SessionEvent::Copy,
             _ => SessionEvent::Start,
         }
     }
@@ -187,6 +196,20 @@ impl Compact {
         })
     }
 
+    /// Returns what differs as soon as a session was compacted, copied or asked: far cheaper than the list.
+    pub async fn change_mark(&self) -> Result<ChangeMark, Error> {
+        let sessions = self.store_to_read()?.catalog.sessions().await?;
+        Ok(ChangeMark {
+            compactions: sessions.iter().map(|info| info.compactions).sum(),
+            last_at: sessions
+                .iter()
+                .filter_map(|info| info.last_at.clone())
+                .max(),
+            sessions: sessions.len(),
+            journal_bytes: self.journal().map_or(0, |journal| journal.newest_bytes()),
+        })
+    }
+
     /// Adds what the last record and the last attempt say.
     async fn describe_listed(
         &self,
@@ -245,6 +268,19 @@ impl Compact {
         requests.filter(|(session, _)| matches(session)).collect()
     }
 
+    /// Returns the requests of a session that were counted since a time, the oldest first.
+    pub fn requests_since(&self, session: &str, since: Timestamp) -> Vec<LatestRequest> {
+        let Some(journal) = self.journal() else {
+            return Vec::new();
+        };
+        let name = serde_json::Value::from(session).to_string();
+        let is_wanted = |line: &str| line.contains("\"compact.usage\"") && line.contains(&name);
+        let entries = journal.read_since(since, is_wanted).into_iter();
+        let requests = entries.filter_map(read_request);
+        let own = requests.filter(|(name, _)| name == session);
+        own.map(|(_, request)| request).collect()
+    }
+
     /// Returns a session as the list shows it; `None` if nothing is known of it.
     ///
     /// ```
@@ -261,7 +297,10 @@ impl Compact {
         let last = records.last();
         let info = SessionInfo {
             session_id: session.to_owned(),
-            compactions: records.len() as u64,
+            compactions: records
+                .iter()
+                .filter(|record| record.receipt.origin().is_none())
+                .count() as u64,
             last_receipt: last.map(|record| record.receipt_id.clone()),
             last_at: last.map(|record| record.created_at.clone()),
             format: last.map(|record| record.format.clone()),

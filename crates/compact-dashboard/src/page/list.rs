@@ -186,10 +186,12 @@ fn render_row(dashboard: &Dashboard, listed: &ListedSession, now: Timestamp) -> 
     html! {
         tr {
             th scope="row" { a href=(address) { (foreign(&info.session_id)) } }
-            td data-label="From" { (source_name(listed)) }
+            td.from data-label="From" { (source_name(listed)) }
             td data-label="Model" { @match &listed.model { Some(model) => (foreign(model)), None => span.quiet { "–" } } }
             td.number data-label="Window" { (render_pressure(listed)) }
-            td.number data-label="Compactions" { (group_digits(info.compactions)) }
+            td.number data-label="Compactions" {
+                @if listed.last_event() == SessionEvent::Copy { span.quiet { "–" } } @else { (group_digits(info.compactions)) }
+            }
             td.number data-label="Kept" { @match listed.retention { Some(share) => (percent(share)), None => span.quiet { "–" } } }
             td.number data-label="Last" { (render_last_event(listed, now)) }
         }

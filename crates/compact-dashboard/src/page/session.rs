@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
+use compact::Error;
 use compact::chart::{ChartSize, SessionChart, describe_change};
 use compact::message::EntryHash;
 use compact::overview::{CompactionReading, ListedSession, SessionCurve, SessionSource};
@@ -12,12 +13,14 @@ use compact::policy::economy::CacheWarmth;
 use compact::receipt::Retention;
 use compact::spending::{ColdResume, CompactionCost, SpendingQuery, SpendingReport};
 use compact::store::{CompactionRecord, StoredReceipt};
+use compact::token::Tokens;
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
+use crate::digest::SessionDigest;
 use crate::page::PageError;
 use crate::page::chart::{pressure_bar, share_bar};
 use crate::page::layout::{Layout, action_button};
@@ -56,13 +59,22 @@ pub(crate) async fn show(
     if state.is_none() && source.is_none() {
         return Err(PageError::not_found(name));
     }
-    let spent = read_spending(dashboard, name).await;
-    let now = dashboard.compact.clock().now();
+    let facts = SessionFacts {
+        spent: read_spending(dashboard, name).await,
+        // An archive that cannot be read costs the curve and the parts, not the page.
+        digest: dashboard
+            .digests
+            .digest_of(&dashboard.compact, &records)
+            .await,
+        now: dashboard.compact.clock().now(),
+        state,
+        records,
+    };
     let body = html! {
         @if let Some(source) = &source { (render_source(dashboard, source)) }
-        @if let Some(state) = &state { (render_state(dashboard, state, &spent, now)) }
-        @match records.last() {
-            Some(latest) => (render_records(dashboard, latest, &records, &spent, now).await?),
+        @if let Some(state) = &facts.state { (render_state(dashboard, state, &facts)) }
+        @match facts.records.last() {
+            Some(latest) => (render_records(dashboard, latest, &facts).await?),
             None => p { "Nothing was compacted in it yet. What fills its window is shown as soon as it is." },
         }
     };
@@ -70,6 +82,45 @@ pub(crate) async fn show(
     let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
     let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
     Ok(layout.page(&body))
+}
+
+/// What is known of a session.
+struct SessionFacts {
+    records: Vec<CompactionRecord>,
+    state: Option<ListedSession>,
+    digest: Result<Arc<SessionDigest>, Error>,
+    spent: SpendingReport,
+    now: Timestamp,
+}
+
+impl SessionFacts {
+    /// Returns the window that its requests were counted against, or else that of its model.
+    fn window(&self, dashboard: &Dashboard) -> u64 {
+        let known = self.state.as_ref().filter(|state| state.model.is_some());
+        let model = self
+            .digest
+            .as_ref()
+            .ok()
+            .and_then(|d| d.curve.model.clone());
+        let tokens = match known {
+            Some(state) => state.window.tokens,
+            None => dashboard.compact.window(model.as_deref()).tokens,
+        };
+        tokens.0.max(1)
+    }
+
+    /// Returns how full the window is, and when that was counted.
+    fn tokens_now(&self) -> Option<(u64, &'static str)> {
+        let state = self.state.as_ref()?;
+        if let Some(request) = &state.request {
+            return Some((request.tokens.0, "with the last request and its answer"));
+        }
+        if let Some(tokens) = state.tokens_now() {
+            return Some((tokens.0, "after the last compaction"));
+        }
+        let last = self.digest.as_ref().ok()?.curve.calls.last()?;
+        Some((last.tokens.0, "with the last call that was copied"))
+    }
 }
 
 /// Reads from the journal what the requests and compactions of a session cost.
@@ -88,44 +139,36 @@ async fn read_spending(dashboard: &Dashboard, name: &str) -> SpendingReport {
 async fn render_records(
     dashboard: &Dashboard,
     latest: &CompactionRecord,
-    records: &[CompactionRecord],
-    spent: &SpendingReport,
-    now: Timestamp,
+    facts: &SessionFacts,
 ) -> Result<Markup, PageError> {
     let compact = &dashboard.compact;
     let protected = compact.protected_entries(&latest.session_id).await?;
-    // An archive that cannot be read costs the curve and the parts, not the page.
-    let digest = dashboard.digests.digest_of(compact, records).await;
-    let rules = digest.as_ref().map_or(&[][..], |digest| &digest.rules);
     let reading = compact.read_compaction(&latest.receipt_id).await;
     Ok(html! {
-        @match &digest {
-            Ok(digest) => (render_curve(dashboard, &digest.curve, records)),
+        @match &facts.digest {
+            Ok(digest) => (render_curve(dashboard, &digest.curve, facts)),
             Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
         }
-        (render_compactions(dashboard, records, &spent.compactions, now))
-        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading, rules, &protected)) }
+        (render_compactions(dashboard, &facts.records, &facts.spent.compactions, facts.now))
+        @if let (Ok(reading), Ok(digest)) = (&reading, &facts.digest) {
+            (render_window(dashboard, latest, reading, &digest.rules, &protected))
+        }
     })
 }
 
 /// Shows the gauge and what there is to do.
-fn render_state(
-    dashboard: &Dashboard,
-    state: &ListedSession,
-    spent: &SpendingReport,
-    now: Timestamp,
-) -> Markup {
-    let window = state.window.tokens.0.max(1);
-    let since = match &state.request {
-        Some(_) => "with the last request and its answer",
-        None => "after the last compaction",
-    };
+fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFacts) -> Markup {
+    let window = facts.window(dashboard);
+    let (spent, now) = (&facts.spent, facts.now);
+    let digest = facts.digest.as_ref().ok();
+    let model = state.model.as_ref();
+    let model = model.or(digest.and_then(|digest| digest.curve.model.as_ref()));
     html! {
         section.state aria-label="State" {
-            @if let Some(tokens) = state.tokens_now() {
-                @let share = tokens.0 as f64 / window as f64;
+            @if let Some((tokens, since)) = facts.tokens_now() {
+                @let share = tokens as f64 / window as f64;
                 div.gauge {
-                    p.figure { strong { (group_digits(tokens.0)) } " of " (group_digits(window)) " tokens" }
+                    p.figure { strong { (group_digits(tokens)) } " of " (group_digits(window)) " tokens" }
                     (pressure_bar(share, &format!("{} of the window", percent(share))))
                     p.quiet { (percent(share)) " of the window " (since) }
                 }
@@ -133,8 +176,12 @@ fn render_state(
             @if let Some(resume) = spent.resumes.first() { (render_resume(resume)) }
             (render_failure(dashboard, state, now))
             dl.facts {
-                div { dt { "Model" } dd { @match &state.model { Some(model) => (foreign(model)), None => "not named" } } }
+                div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
                 div { dt { "Compactions" } dd { (group_digits(state.info.compactions)) } }
+                @if let Some(digest) = digest.filter(|digest| digest.curve.entries > 0) {
+                    div { dt { "Calls archived" } dd { (group_digits(digest.curve.calls.len() as u64)) } }
+                    div { dt { "Entries" } dd { (group_digits(digest.curve.entries as u64)) } }
+                }
                 @if spent.all.requests > 0 {
                     div { dt { "Cost so far" } dd { (dollars(spent.all.cost_usd)) ", " (count(spent.all.requests, "request", "requests")) } }
                     div { dt { "In the last hour" } dd { (dollars(spent.hour.cost_usd)) } }
@@ -142,7 +189,7 @@ fn render_state(
                 @if let Some(format) = &state.info.format { div { dt { "Format" } dd { (format) } } }
                 div { dt { "Last" } dd { (time_ago(state.info.last_at.as_deref(), now)) } }
             }
-            @if state.info.compactions > 0 { (render_actions(dashboard, &state.info.session_id)) }
+            @if !facts.records.is_empty() { (render_actions(dashboard, state)) }
         }
     }
 }
@@ -169,9 +216,9 @@ fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) 
             div.notice.warning role="alert" {
                 p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
                     (count(failed.tokens, "token", "tokens")) ": " (explain_failure(&failed.outcome)) ". Nothing was changed." }
-                @match state.info.compactions {
-                    0 => p { "Nothing of it is archived yet: its own program tries again with its next turn." },
-                    _ => (action_button(dashboard, "/do/retry", "Retry", &fields)),
+                @match state.info.last_receipt {
+                    None => p { "Nothing of it is archived yet: its own program tries again with its next turn." },
+                    Some(_) => (action_button(dashboard, "/do/retry", "Retry", &fields)),
                 }
             }
         }
@@ -187,7 +234,8 @@ fn explain_failure(outcome: &str) -> String {
 }
 
 /// Shows what there is to do with a session.
-fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
+fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
+    let name = state.info.session_id.as_str();
     let to = |page: &str| dashboard.link(&format!("/{page}?name={}", encode(name)));
     html! {
         div.actions {
@@ -196,13 +244,18 @@ fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
                     input type="hidden" name="token" value=(dashboard.token.as_str());
                     input type="hidden" name="name" value=(name);
                     button.first type="submit" { "Compact now" }
-                    label for="budget" { "to at most" }
-                    input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
-                    span #budget-unit { "tokens" }
+                    span.pair {
+                        label for="budget" { "to at most" }
+                        input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
+                        span #budget-unit { "tokens" }
+                    }
                 }
             }
-            a.button href=(to("new")) { "Start New Session…" }
-            a.button href=(to("ledger")) { "What it remembers" }
+            // A copy that nobody compacted has no summary to go on from.
+            @if state.info.compactions > 0 {
+                a.button href=(to("new")) { "Start New Session…" }
+                a.button href=(to("ledger")) { "What it remembers" }
+            }
             a.button href=(to("original")) download { "Download the original" }
         }
         form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
@@ -244,25 +297,32 @@ fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
     value.and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn render_curve(
-    dashboard: &Dashboard,
-    curve: &SessionCurve,
-    records: &[CompactionRecord],
-) -> Markup {
-    if curve.calls.is_empty() {
+fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
+    let latest = facts.records.last();
+    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
+    let name = latest.map_or("", |record| record.session_id.as_str());
+    let later = match since {
+        Some(since) => dashboard.compact.requests_since(name, since),
+        None => Vec::new(),
+    };
+    if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
-    let model = records.last().and_then(|record| record.receipt.model());
-    let window = dashboard.compact.window(model.or(curve.model.as_deref()));
-    let mut chart = SessionChart::from_session(curve, records, window.tokens);
-    let made = records
-        .iter()
-        .filter(|record| record.receipt.tokens_after().is_some());
+    let window = facts.window(dashboard);
+    let mut chart = SessionChart::from_session(curve, &facts.records, Tokens(window));
+    let records = facts.records.iter();
+    let made = records.filter(|record| record.receipt.tokens_after().is_some());
     for (mark, record) in chart.marks.iter_mut().zip(made) {
         mark.address = Some(compaction_address(dashboard, record));
     }
+    if !later.is_empty() {
+        chart.last_view = None;
+        chart
+            .calls
+            .extend(later.iter().map(|request| request.tokens.0));
+    }
     let calls = curve.calls.iter();
-    let reported = calls.filter(|call| call.usage.is_some()).count();
+    let reported = calls.filter(|call| call.usage.is_some()).count() + later.len();
     html! {
         section aria-labelledby="calls" {
             h2 #calls { "Tokens sent with each call" }
@@ -271,13 +331,13 @@ fn render_curve(
                 div.narrow { (PreEscaped(chart.to_svg(ChartSize::Narrow))) }
                 figcaption {
                     @match reported {
+                        all if all == chart.calls.len() => "As the provider reported it.",
                         0 => "Estimated from the archived original.",
-                        all if all == curve.calls.len() => "As the provider reported it.",
-                        some => { (group_digits(some as u64)) " calls as the provider reported them, the others estimated." },
+                        some => { (count(some as u64, "call", "calls")) " as the provider reported it, the others estimated." },
                     }
-                    " A numbered line is a compaction: follow it to see what it did."
-                    @if window.tokens.0 > 0 && chart.calls.iter().all(|sent| sent.saturating_mul(3) < window.tokens.0) {
-                        " The window of " (group_digits(window.tokens.0)) " tokens is far above."
+                    @if !chart.marks.is_empty() { " A numbered line is a compaction: follow it to see what it did." }
+                    @if chart.calls.iter().all(|sent| sent.saturating_mul(3) < window) {
+                        " The window of " (group_digits(window)) " tokens is far above."
                     }
                 }
             }
