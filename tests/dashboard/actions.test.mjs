@@ -42,7 +42,7 @@ test("undo makes a session that stands before the compaction, and changes nothin
   const original = scene.run(["restore", receipts[1].receipt_id], { encoding: "buffer" });
   const page = await openPage(browser, address);
   await visit(page, named("shop"));
-  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "Compaction 2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
   await page.waitForURL(/shop~before-2/);
   assert.match(await page.locator(".notice").innerText(), /as it was before compaction 2/);
   assert.equal(shown("shop~before-2").compactions.length, 1);

@@ -84,9 +84,11 @@ test("a compaction that failed is a warning with a way to retry, and a retry tha
   await checkPage(page);
   await picture(page, "chat-retry", page.locator("#words"));
   answer = async () => [200, "They talk about the parser."];
+  await warning.getByRole("button", { name: "Retry", exact: true }).waitFor();
   await page.getByRole("button", { name: "Retry compaction" }).click();
   await page.getByText(compacted).waitFor();
   assert.equal(await page.locator("#compaction-count").innerText(), "1");
+  assert.equal(await page.getByRole("button", { name: /Retry/ }).count(), 0);
 });
 
 test("a dead session takes no input and offers a new one", async () => {

@@ -4,14 +4,16 @@
 
 const source = document.currentScript.dataset.live;
 const state = () => document.getElementById("live");
+const fields = "input:not([type=hidden]), textarea";
 let isFetching = false;
 let isWanted = false;
+let isPressed = false;
 
-// Whoever types, or has chosen text, is not disturbed.
+// Whoever types, clicks, or has chosen text, is not disturbed.
 function isBusy() {
   const field = document.activeElement;
-  const types = field && field.matches("input:not([type=hidden]), textarea, select") && field.value !== field.defaultValue;
-  return types || String(document.getSelection()) !== "";
+  const types = field && field.matches(fields) && field.value !== field.defaultValue;
+  return types || isPressed || String(document.getSelection()) !== "";
 }
 
 // What changes while a page is being fetched is fetched once more; a person who is busy gets it afterwards.
@@ -42,12 +44,16 @@ function replaceContent(next) {
   const content = document.getElementById("content");
   if (!next || content.innerHTML === next.innerHTML) return;
   const open = [...content.querySelectorAll("details[open][id]")].map((element) => element.id);
+  const typed = [...content.querySelectorAll(fields)].filter((field) => field.id && field.value !== field.defaultValue);
   const focused = document.activeElement && document.activeElement.id;
   content.replaceChildren(...next.childNodes);
+  for (const { id, value } of typed) if (document.getElementById(id)) document.getElementById(id).value = value;
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
+addEventListener("pointerdown", () => { isPressed = true; });
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => setTimeout(() => { isPressed = false; }, 50));
 const events = new EventSource(source);
 events.addEventListener("changed", refresh);
 events.addEventListener("open", () => { state().textContent = "live"; });

@@ -332,11 +332,11 @@ impl<'a> CurvePlot<'a> {
             let (label, x) = (escape(&mark.label), self.x(mark.call));
             let _ = match &mark.address {
                 Some(to) => write!(svg, "<a href=\"{}\" aria-label=\"{label}\">", escape(to)),
-                None => write!(svg, "<g role=\"img\" aria-label=\"{label}\">"),
+                None => write!(svg, "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"),
             };
             let _ = write!(
                 svg,
-                "<title>{label}</title><line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{:.1}\"/>",
+                "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{:.1}\"/>",
                 self.height - bottom
             );
             if is_numbered {
