@@ -647,6 +647,15 @@ class CompactManager:
             else:
                 self._running[thread] = outer
 
+    @contextmanager
+    def _running_messages(self, gather: Callable[[], list[Any]], codec: Codec) -> Iterator[None]:
+        """Says which messages a call is about, where a store of the user's own wants them."""
+        if _storage_adapter(self.config) is None:
+            yield
+            return
+        with self._running_call(wire.encode_messages(gather(), codec)):
+            yield
+
     def _to_prepared(self, encoded: EncodedMessages, codec: Codec, turn: Any) -> Prepared:
         items, beside, decision, receipt, session_id, mark = turn
         self._keep_encoded(session_id, replace(encoded, mark=mark))

@@ -126,9 +126,20 @@ class ResetSession:
         self._native.flush()
 
     def _step(self, command: str, **fields: Any) -> ResetOutcome:
-        answer = self._perform(command, **fields)
+        said = [fields["message"]] if "message" in fields else []
+        with self._manager._running_messages(self._messages_with(said), CHAT):
+            answer = self._perform(command, **fields)
         known = ResetOutcome.__dataclass_fields__
         return ResetOutcome(**{name: answer[name] for name in known if name in answer})
+
+    def _messages_with(self, said: list[Any]) -> Callable[[], list[Any]]:
+        """Returns what a store of the user's own is given before the history is replaced."""
+
+        def gather() -> list[Any]:
+            spoken = [{"role": "user", "content": m} if isinstance(m, str) else m for m in said]
+            return [*self.messages, *spoken]
+
+        return gather
 
     def _perform(self, command: str, **fields: Any) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self._native.perform(wire.dumps({"do": command, **fields})))

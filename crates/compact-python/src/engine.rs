@@ -141,7 +141,13 @@ impl Engine {
         base: String,
         emit: Option<Py<PyAny>>,
     ) -> PyResult<ResetSession> {
-        ResetSession::open(&self.compact, Arc::clone(&self.faults), session_id, base, emit)
+        ResetSession::open(
+            &self.compact,
+            Arc::clone(&self.faults),
+            session_id,
+            base,
+            emit,
+        )
     }
 
     /// Returns the chart of a session on record as SVG, and what it shows in words.

@@ -332,7 +332,10 @@ impl<'a> CurvePlot<'a> {
             let (label, x) = (escape(&mark.label), self.x(mark.call));
             let _ = match &mark.address {
                 Some(to) => write!(svg, "<a href=\"{}\" aria-label=\"{label}\">", escape(to)),
-                None => write!(svg, "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"),
+                None => write!(
+                    svg,
+                    "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
+                ),
             };
             let _ = write!(
                 svg,
