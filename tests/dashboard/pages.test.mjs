@@ -128,6 +128,17 @@ test("the original comes back byte for byte", async () => {
   assert.deepEqual(readFileSync(file), readFileSync(scene.path(`${session}.json`)));
 });
 
+test("a replay draws the same chart on a page that needs nothing else", async () => {
+  scene.run(["replay", "coding.jsonl", "--html", "replay.html", "--window", "60000"]);
+  const page = await openPage(browser, "file://");
+  await page.goto(`file://${scene.path("replay.html")}`);
+  const chart = page.locator("svg.compact-curve").first();
+  assert.match(await chart.getAttribute("aria-label"), /^Tokens sent with each of 309 calls/);
+  assert.ok((await chart.getByRole("img", { name: /^Compaction \d+: / }).count()) > 0);
+  await picture(page, "replay", chart);
+  assert.deepEqual(page.faults, []);
+});
+
 test("the keyboard alone leads from the list to a piece that left", async () => {
   const page = await openPage(browser, address);
   await visit(page, "/");

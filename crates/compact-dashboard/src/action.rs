@@ -63,8 +63,8 @@ async fn find_and_perform(
     }
     let words = match action {
         "verify" => check_receipt(dashboard, viewer, form).await?,
-        // An attempt that succeeds is the last one: what failed before is forgotten.
-        "compact" | "retry" => compact_now(dashboard, form).await?,
+        "compact" => compact_now(dashboard, form).await?,
+        "retry" => retry(dashboard, form).await?,
         "pin" => pin(dashboard, viewer, form).await?,
         "unpin" => unpin(dashboard, viewer, form).await?,
         "undo" => return undo(dashboard, viewer, form).await,
@@ -147,6 +147,16 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
     Ok(match made {
         Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
         None => "It fits as it is: nothing was compacted.".to_owned(),
+    })
+}
+
+/// Tries again what failed.
+async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let made = dashboard.compact.retry_compaction(&form.name).await?;
+    Ok(match made {
+        Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
+        None => "What is archived of it fits as it is. Its own program may try again at once, too."
+            .to_owned(),
     })
 }
 

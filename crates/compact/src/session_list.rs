@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use compact_adapters::journal::{JournalEntry, JournalFact};
 use compact_core::token::Tokens;
 use compact_core::window::Window;
-use compact_runtime::manager::is_measure;
+use compact_runtime::manager::{RETRY_ASKED, is_measure};
 use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
 use jiff::{SignedDuration, Timestamp};
 
@@ -222,7 +222,8 @@ impl Compact {
         let attempt = catalog.last_attempt(&info.session_id).await?;
         let since = last.as_ref().map(|record| record.created_at.as_str());
         let failed = attempt.filter(|attempt| {
-            attempt.outcome != "compacted" && since.is_none_or(|at| attempt.at.as_str() > at)
+            let is_failure = !["compacted", RETRY_ASKED].contains(&attempt.outcome.as_str());
+            is_failure && since.is_none_or(|at| attempt.at.as_str() > at)
         });
         if info.last_at.is_none() {
             info.last_at = failed.as_ref().map(|attempt| attempt.at.clone());

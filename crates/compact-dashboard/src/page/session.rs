@@ -216,10 +216,7 @@ fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) 
             div.notice.warning role="alert" {
                 p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
                     (count(failed.tokens, "token", "tokens")) ": " (explain_failure(&failed.outcome)) ". Nothing was changed." }
-                @match state.info.last_receipt {
-                    None => p { "Nothing of it is archived yet: its own program tries again with its next turn." },
-                    Some(_) => (action_button(dashboard, "/do/retry", "Retry", &fields)),
-                }
+                (action_button(dashboard, "/do/retry", "Retry", &fields))
             }
         }
     }
