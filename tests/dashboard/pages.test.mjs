@@ -161,10 +161,12 @@ test("an open page shows what happens meanwhile", async () => {
   const page = await openPage(browser, address);
   await visit(page, "/");
   await page.locator("#live", { hasText: "live" }).waitFor();
+  await tabTo(page, session);
   const later = new Scene();
   later.store = scene.store;
   later.compactTwice("meanwhile", turns(200, 50), turns(250, 50));
   await page.locator("table.sessions th a", { hasText: "meanwhile" }).waitFor({ timeout: 10_000 });
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), session, "the focus stays where it was");
   await later.close();
   await checkPage(page);
 });
