@@ -87,6 +87,8 @@ pub struct ChangeMark {
 pub struct LatestRequest {
     /// When.
     pub at: Timestamp,
+    /// Its prompt.
+    pub prompt: Tokens,
     /// Its prompt and its answer, which the next one begins with.
     pub tokens: Tokens,
     /// The window that it was counted against.
@@ -339,6 +341,7 @@ fn read_request(entry: JournalEntry) -> Option<(String, LatestRequest)> {
     };
     let request = LatestRequest {
         at: entry.at,
+        prompt: usage.prompt_tokens(),
         tokens: Tokens(usage.prompt_tokens().0 + usage.output_tokens),
         window: entry.window,
         model: entry.model,

@@ -14,7 +14,7 @@ use compact::receipt::Retention;
 use compact::spending::{ColdResume, CompactionCost, SpendingQuery, SpendingReport};
 use compact::store::{CompactionRecord, StoredReceipt};
 use compact::token::Tokens;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +30,8 @@ use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
+/// How far back the requests of a session are looked for.
+const COUNTED: SignedDuration = SignedDuration::from_hours(8 * 7 * 24);
 /// How many of the largest entries are shown at once.
 const LARGEST_OPEN: usize = 5;
 /// How many compactions a page lists, the newest first.
@@ -215,18 +217,20 @@ fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) 
         @if let Some(failed) = &state.failed {
             div.notice.warning role="alert" {
                 p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
-                    (count(failed.tokens, "token", "tokens")) ": " (explain_failure(&failed.outcome)) ". Nothing was changed." }
+                    (count(failed.tokens, "token", "tokens")) (explain_failure(&failed.outcome)) ". Nothing was changed." }
                 (action_button(dashboard, "/do/retry", "Retry", &fields))
             }
         }
     }
 }
 
-/// Returns why an attempt came to nothing, in words.
-fn explain_failure(outcome: &str) -> String {
+/// Returns why an attempt came to nothing, in words; nothing where it is not known.
+fn explain_failure(outcome: &str) -> &'static str {
     match outcome {
-        "insufficient" => "what must stay leaves the trigger reached".to_owned(),
-        outcome => outcome.replace('_', " "),
+        "insufficient" => ": what must stay leaves the trigger reached",
+        "does_not_fit" => ": what must stay does not fit",
+        "store_failed" => ": the store could not be written",
+        _ => "",
     }
 }
 
@@ -296,12 +300,12 @@ fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
 
 fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
     let latest = facts.records.last();
-    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
     let name = latest.map_or("", |record| record.session_id.as_str());
-    let later = match since {
-        Some(since) => dashboard.compact.requests_since(name, since),
-        None => Vec::new(),
-    };
+    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
+    let oldest = facts.now - COUNTED;
+    let mut before = dashboard.compact.requests_since(name, oldest);
+    let first_later = before.partition_point(|request| Some(request.at) <= since);
+    let later = before.split_off(first_later);
     if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
@@ -312,14 +316,21 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
     for (mark, record) in chart.marks.iter_mut().zip(made) {
         mark.address = Some(compaction_address(dashboard, record));
     }
+    // Where every call was counted by its provider, nothing is estimated.
+    let is_counted = before.len() == chart.calls.len();
+    if is_counted {
+        chart.calls = before.iter().map(|request| request.prompt.0).collect();
+    }
     if !later.is_empty() {
         chart.last_view = None;
-        chart
-            .calls
-            .extend(later.iter().map(|request| request.tokens.0));
+        let prompts = later.iter().map(|request| request.prompt.0);
+        chart.calls.extend(prompts);
     }
     let calls = curve.calls.iter();
-    let reported = calls.filter(|call| call.usage.is_some()).count() + later.len();
+    let reported = match is_counted {
+        true => chart.calls.len(),
+        false => calls.filter(|call| call.usage.is_some()).count() + later.len(),
+    };
     html! {
         section aria-labelledby="calls" {
             h2 #calls { "Tokens sent with each call" }
