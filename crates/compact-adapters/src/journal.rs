@@ -24,6 +24,8 @@ use crate::private;
 const FOLDER: &str = "journal";
 /// How many weeks are kept beside the current one.
 const WEEKS: usize = 26;
+/// Characters of a time down to the second.
+const SECOND_CHARS: usize = 19;
 /// What names the project of a session from here on.
 const PROJECT: &str = "journal.project";
 
@@ -101,6 +103,7 @@ impl Journal {
     /// Returns what was noted since a time, the oldest first; `wanted` is asked with each line before it is read.
     pub fn read_since(&self, since: Timestamp, wanted: impl Fn(&str) -> bool) -> Vec<JournalEntry> {
         let first = file_name(since);
+        let second: String = since.to_string().chars().take(SECOND_CHARS).collect();
         let mut entries = Vec::new();
         for name in self.list_files().into_iter().filter(|name| *name >= first) {
             let Ok(file) = fs::File::open(self.folder.join(&name)) else {
@@ -108,7 +111,7 @@ impl Journal {
             };
             let lines = BufReader::new(file).lines().map_while(Result::ok);
             let read = lines
-                .filter(|line| wanted(line))
+                .filter(|line| !is_older(line, &second) && wanted(line))
                 .filter_map(|line| read_line(&line));
             entries.extend(read.filter(|entry| entry.at >= since));
         }
@@ -246,6 +249,14 @@ struct NotedLine {
     message: Option<u64>,
     at_byte: Option<u64>,
     extra_usd: Option<f64>,
+}
+
+/// Returns whether a line was noted before a second, without reading all of it.
+fn is_older(line: &str, second: &str) -> bool {
+    let opening = "\"ts\":\"";
+    let begin = line.find(opening).map(|at| at + opening.len());
+    let noted = begin.and_then(|begin| line.get(begin..begin + second.len()));
+    noted.is_some_and(|noted| noted < second)
 }
 
 fn read_line(line: &str) -> Option<JournalEntry> {

@@ -183,7 +183,7 @@ pub mod overview {
     pub use crate::session_action::{CarriedMemory, SessionSource};
     pub use crate::session_files::SessionOrigin;
     pub use crate::session_list::{
-        ChangeMark, LatestRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,
+        ChangeMark, CountedRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,
     };
     pub use compact_runtime::reading::{
         CallPoint, CompactionReading, EntrySubject, LeftOutName, SessionCurve, ViewEntry,

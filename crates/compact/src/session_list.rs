@@ -70,7 +70,7 @@ pub struct ListedSession {
     /// The last attempt, where it came to nothing after the last compaction.
     pub failed: Option<Attempt>,
     /// The last request, where it was counted lately and after the last compaction.
-    pub request: Option<LatestRequest>,
+    pub request: Option<CountedRequest>,
 }
 
 /// What differs as soon as something happened.
@@ -82,9 +82,9 @@ pub struct ChangeMark {
     journal_bytes: u64,
 }
 
-/// A session's last request.
+/// A request of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LatestRequest {
+pub struct CountedRequest {
     /// When.
     pub at: Timestamp,
     /// Its prompt.
@@ -218,7 +218,7 @@ impl Compact {
         catalog: &dyn SessionCatalog,
         mut info: SessionInfo,
         origin: Option<SessionOrigin>,
-        request: Option<LatestRequest>,
+        request: Option<CountedRequest>,
     ) -> Result<ListedSession, Error> {
         let last = catalog.latest_record(&info.session_id).await?;
         let attempt = catalog.last_attempt(&info.session_id).await?;
@@ -257,7 +257,7 @@ impl Compact {
     }
 
     /// Returns the last request of each session that matches, of those that were counted lately.
-    fn latest_requests(&self, query: &SessionListQuery<'_>) -> HashMap<String, LatestRequest> {
+    fn latest_requests(&self, query: &SessionListQuery<'_>) -> HashMap<String, CountedRequest> {
         let Some(journal) = self.journal() else {
             return HashMap::new();
         };
@@ -267,21 +267,12 @@ impl Compact {
         let matches = |session: &str| {
             session.starts_with(query.prefix) && session.to_lowercase().contains(&wanted)
         };
-        let requests = entries.into_iter().filter_map(read_request);
-        requests.filter(|(session, _)| matches(session)).collect()
-    }
-
-    /// Returns the requests of a session that were counted since a time, the oldest first.
-    pub fn requests_since(&self, session: &str, since: Timestamp) -> Vec<LatestRequest> {
-        let Some(journal) = self.journal() else {
-            return Vec::new();
-        };
-        let name = serde_json::Value::from(session).to_string();
-        let is_wanted = |line: &str| line.contains("\"compact.usage\"") && line.contains(&name);
-        let entries = journal.read_since(since, is_wanted).into_iter();
-        let requests = entries.filter_map(read_request);
-        let own = requests.filter(|(name, _)| name == session);
-        own.map(|(_, request)| request).collect()
+        let requests = entries.iter().filter(|entry| matches(&entry.session));
+        let requests = requests.filter_map(|entry| {
+            let request = CountedRequest::from_journal(entry)?;
+            Some((entry.session.clone(), request))
+        });
+        requests.collect()
     }
 
     /// Returns a session as the list shows it; `None` if nothing is known of it.
@@ -335,22 +326,24 @@ impl Compact {
     }
 }
 
-fn read_request(entry: JournalEntry) -> Option<(String, LatestRequest)> {
-    let JournalFact::Request { usage, .. } = entry.fact else {
-        return None;
-    };
-    let request = LatestRequest {
-        at: entry.at,
-        prompt: usage.prompt_tokens(),
-        tokens: Tokens(usage.prompt_tokens().0 + usage.output_tokens),
-        window: entry.window,
-        model: entry.model,
-    };
-    Some((entry.session, request))
+impl CountedRequest {
+    /// Reads a request of the journal; `None` of anything else.
+    pub(crate) fn from_journal(entry: &JournalEntry) -> Option<CountedRequest> {
+        let JournalFact::Request { usage, .. } = &entry.fact else {
+            return None;
+        };
+        Some(CountedRequest {
+            at: entry.at,
+            prompt: usage.prompt_tokens(),
+            tokens: Tokens(usage.prompt_tokens().0 + usage.output_tokens),
+            window: entry.window,
+            model: entry.model.clone(),
+        })
+    }
 }
 
 /// Adds the sessions of which nothing is on record but their requests.
-fn add_uncompacted(sessions: &mut Vec<SessionInfo>, requests: &HashMap<String, LatestRequest>) {
+fn add_uncompacted(sessions: &mut Vec<SessionInfo>, requests: &HashMap<String, CountedRequest>) {
     let known: HashSet<String> = sessions
         .iter()
         .map(|info| info.session_id.clone())

@@ -79,7 +79,7 @@ pub(crate) async fn show(
     let title = format!("Compaction {number}");
     let session = dashboard.link(&format!("/session?name={}", encode(&query.name)));
     let layout = Layout::new(dashboard, &title).below(visible(&query.name), session);
-    Ok(layout.page(&body))
+    Ok(layout.without_updates().page(&body))
 }
 
 /// What became of an entry.

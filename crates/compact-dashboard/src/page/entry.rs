@@ -130,5 +130,5 @@ fn render(dashboard: &Dashboard, entry: &WholeEntry, page: usize) -> Markup {
     };
     let session = dashboard.link(&format!("/session?name={}", encode(&entry.session)));
     let layout = Layout::new(dashboard, &entry.title).below(visible(&entry.session), session);
-    layout.page(&body)
+    layout.without_updates().page(&body)
 }

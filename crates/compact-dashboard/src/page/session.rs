@@ -14,7 +14,7 @@ use compact::receipt::Retention;
 use compact::spending::{ColdResume, CompactionCost, SpendingQuery, SpendingReport};
 use compact::store::{CompactionRecord, StoredReceipt};
 use compact::token::Tokens;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,8 +30,6 @@ use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
-/// How far back the requests of a session are looked for.
-const COUNTED: SignedDuration = SignedDuration::from_hours(8 * 7 * 24);
 /// How many of the largest entries are shown at once.
 const LARGEST_OPEN: usize = 5;
 /// How many compactions a page lists, the newest first.
@@ -300,12 +298,9 @@ fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
 
 fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
     let latest = facts.records.last();
-    let name = latest.map_or("", |record| record.session_id.as_str());
     let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
-    let oldest = facts.now - COUNTED;
-    let mut before = dashboard.compact.requests_since(name, oldest);
-    let first_later = before.partition_point(|request| Some(request.at) <= since);
-    let later = before.split_off(first_later);
+    let requests = facts.spent.requests.iter();
+    let (before, later): (Vec<_>, Vec<_>) = requests.partition(|request| Some(request.at) <= since);
     if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
