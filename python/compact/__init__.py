@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .manager import CompactManager, LiveSession, Prepared
     from .message import Message, Role
     from .policy import CompactPolicy
-    from .receipt import Decision, Hit, Memory, Receipt
+    from .receipt import Decision, Hit, Memory, Receipt, SessionChart
+    from .reset import ResetOutcome, ResetSession, ResetStatus
     from .summarizer import MessagesToSummarize, Summarizer
     from .wire import Account, Codec, Violation, account, validate
 
@@ -90,7 +91,8 @@ _HOMES = {
     "manager": ("CompactManager", "LiveSession", "Prepared",),
     "message": ("Message", "Role",),
     "policy": ("CompactPolicy",),
-    "receipt": ("Decision", "Hit", "Memory", "Receipt",),
+    "receipt": ("Decision", "Hit", "Memory", "Receipt", "SessionChart",),
+    "reset": ("ResetOutcome", "ResetSession", "ResetStatus",),
     "summarizer": ("MessagesToSummarize", "Summarizer",),
     "wire": (
         "Account",
@@ -133,9 +135,13 @@ __all__ = [
     "Prepared",
     "Receipt",
     "RedactorError",
+    "ResetOutcome",
+    "ResetSession",
+    "ResetStatus",
     "Role",
     "S3Storage",
     "SessionBusy",
+    "SessionChart",
     "SqlStorage",
     "StorageAdapter",
     "StorageError",

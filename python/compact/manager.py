@@ -29,7 +29,8 @@ from .exceptions import (
     StorageError,
 )
 from .message import Message
-from .receipt import Decision, Hit, Memory, Receipt
+from .receipt import Decision, Hit, Memory, Receipt, SessionChart
+from .reset import ResetSession
 from .summarizer import summarizer_callback
 from .wire import Codec, EncodedMessages
 
@@ -430,6 +431,19 @@ class CompactManager:
 
     # Transcripts of agents.
 
+    def reset_session(
+        self,
+        session_id: str,
+        messages: Iterable[Any] = (),
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> ResetSession:
+        """Begins a session under the profile ``hard-reset``, which goes on from its summary when it grows too large.
+
+        ``messages`` is what it begins with: its instructions, and after a restart all that it had come to. Its events
+        go where all events go, and to ``on_event``.
+        """
+        return ResetSession(self, session_id, list(messages), on_event)
+
     def rewrite(
         self, session_id: str, transcript: str, format: str, note: str | None = None
     ) -> tuple[str, Receipt] | None:
@@ -490,6 +504,10 @@ class CompactManager:
     def receipts(self, session_id: str) -> list[Receipt]:
         """Returns the receipts of a session, the oldest first."""
         return [Receipt(data) for data in json.loads(self._engine().receipts(session_id))]
+
+    def chart(self, session_id: str) -> SessionChart:
+        """Returns what each call of a session was sent, with its compactions, as a picture for a notebook."""
+        return SessionChart(*self._engine().session_chart(session_id))
 
     def verify(self, receipt_id: str) -> list[dict[str, Any]]:
         """Recomputes a receipt from the archive; returns what differs, an empty list if nothing does."""
@@ -628,6 +646,15 @@ class CompactManager:
                 self._running.pop(thread, None)
             else:
                 self._running[thread] = outer
+
+    @contextmanager
+    def _running_messages(self, gather: Callable[[], list[Any]], codec: Codec) -> Iterator[None]:
+        """Says which messages a call is about, where a store of the user's own wants them."""
+        if _storage_adapter(self.config) is None:
+            yield
+            return
+        with self._running_call(wire.encode_messages(gather(), codec)):
+            yield
 
     def _to_prepared(self, encoded: EncodedMessages, codec: Codec, turn: Any) -> Prepared:
         items, beside, decision, receipt, session_id, mark = turn

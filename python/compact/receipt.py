@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Decision", "Hit", "Memory", "Receipt"]
+__all__ = ["Decision", "Hit", "Memory", "Receipt", "SessionChart"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,22 @@ class Receipt(Mapping[str, Any]):
             f"<code>{session}</code><br>{self.tokens_before:,} → {self.tokens_after:,} tokens "
             f"(−{self.saved:.0%}), retention {self._retention_text()}{bar}</div>"
         )
+
+
+@dataclass(frozen=True)
+class SessionChart:
+    """What each call of a session was sent, with its compactions: a picture in a notebook, and a file elsewhere."""
+
+    #: The picture, with colours of its own.
+    svg: str = field(repr=False)
+    #: The same in words.
+    text: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
 import { picture } from "./picture.mjs";
 import { Scene, turns } from "./scene.mjs";
 
@@ -42,7 +42,7 @@ test("undo makes a session that stands before the compaction, and changes nothin
   const original = scene.run(["restore", receipts[1].receipt_id], { encoding: "buffer" });
   const page = await openPage(browser, address);
   await visit(page, named("shop"));
-  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "Compaction 2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
   await page.waitForURL(/shop~before-2/);
   assert.match(await page.locator(".notice").innerText(), /as it was before compaction 2/);
   assert.equal(shown("shop~before-2").compactions.length, 1);
@@ -95,6 +95,59 @@ test("a new session shows first what it will be given", async () => {
   await checkPage(page);
   await visit(page, "/");
   await page.locator("table.sessions th a", { hasText: "shop, second week" }).waitFor();
+});
+
+test("a compaction that failed is told in the list and on its page, and Retry makes it", async () => {
+  scene.compactTwice("failing", turns(1, 30), turns(31, 30));
+  scene.write("deaf.yaml", "policy:\n  on_summary_failure: fail\nsummarizer:\n  kind: openai\n  url: http://127.0.0.1:9/v1\n  model: m\n  retries: 0\n  api_key_env: PATH\n");
+  scene.write("longer.json", JSON.stringify({ model: "gpt-5", messages: [...JSON.parse(readFileSync(scene.path("failing-3.json"), "utf8")).messages, ...turns(61, 30)] }));
+  const ended = scene.spawn(["compact", "longer.json", "--session", "failing", "--budget", "6000", "--config", "deaf.yaml", "-o", "never.json"]);
+  assert.equal(ended.status, 6, ended.stderr);
+  // What is larger than its window is compacted, and what is not need not be.
+  scene.write("small.yaml", "max_context_tokens: 16000\n");
+  const page = await openPage(browser, await scene.dashboard(["--config", scene.path("small.yaml")]));
+  await visit(page, "/");
+  const row = page.locator("table.sessions tbody tr", { hasText: "failing" });
+  assert.match(await row.innerText(), /compaction failed/);
+  await row.getByRole("link").click();
+  await page.waitForURL(/session\?/);
+  const warning = page.locator(".notice.warning");
+  assert.match(await warning.innerText(), /The last compaction failed, just now, at [\d,]+ tokens\. Nothing was changed\./);
+  await checkPage(page);
+  await picture(page, "retry");
+  await warning.getByRole("button", { name: "Retry", exact: true }).click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Compacted: [\d,]+ → [\d,]+ tokens\.$/);
+  assert.equal(await warning.count(), 0);
+  assert.equal(shown("failing").compactions.length, 3);
+});
+
+test("the keyboard alone compacts, verifies, pins, undoes and starts anew", async () => {
+  scene.compactTwice("keys", turns(1, 30), turns(31, 30));
+  const page = await openPage(browser, address);
+  const press = async (name, words) => {
+    await visit(page, named("keys"));
+    await tabTo(page, name);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(words);
+  };
+  await press("Verify", /done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Verified/);
+  await press("Pin", /done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Pinned/);
+  await press("Undo", /keys~before-2/);
+  await press("Start New Session…", /new\?/);
+  await tabTo(page, "Start New Session");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/keys~next/);
+  await visit(page, named("keys"));
+  await tabTo(page, "Compact now");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("9000");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Compacted/);
+  assert.deepEqual(page.faults, []);
 });
 
 test("the ledger says who said what, and leads there", async () => {

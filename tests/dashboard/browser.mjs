@@ -46,9 +46,9 @@ export async function checkPage(page) {
 }
 
 // Looks at a page in every size and scheme that people have.
-export async function checkEverywhere(browser, address, path) {
+export async function checkEverywhere(browser, address, path, more = {}) {
   for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]]) {
-    const page = await openPage(browser, address, { width, scheme });
+    const page = await openPage(browser, address, { width, scheme, ...more });
     const answer = await visit(page, path);
     assert.equal(answer.status(), 200, path);
     const weight = (await answer.body()).length;

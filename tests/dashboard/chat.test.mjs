@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
 import { picture } from "./picture.mjs";
 import { Scene } from "./scene.mjs";
 
@@ -17,7 +17,7 @@ before(async () => {
   const summarizer = await scene.serve(async (_request, response, body) => {
     const [status, text] = await answer(body);
     response.writeHead(status, { "content-type": "application/json" });
-    response.end(JSON.stringify({ choices: [{ message: { role: "assistant", content: text }, finish_reason: "stop" }], usage: { prompt_tokens: 9, completion_tokens: 9 } }));
+    response.end(JSON.stringify({ choices: [{ message: { role: "assistant", content: text }, finish_reason: "stop" }], usage: { prompt_tokens: Math.round(body.length / 4), completion_tokens: 9 } }));
   });
   scene.write("settings.yaml", `model: gpt-5\nmax_context_tokens: 6000\nsummarizer:\n  kind: openai\n  url: ${summarizer}/v1\n  model: m\n  retries: 0\n  api_key_env: CHAT_KEY\n`);
   address = await scene.dashboard(["--config", scene.path("settings.yaml")], { CHAT_KEY: "k" });
@@ -84,9 +84,61 @@ test("a compaction that failed is a warning with a way to retry, and a retry tha
   await checkPage(page);
   await picture(page, "chat-retry", page.locator("#words"));
   answer = async () => [200, "They talk about the parser."];
+  await warning.getByRole("button", { name: "Retry", exact: true }).waitFor();
   await page.getByRole("button", { name: "Retry compaction" }).click();
   await page.getByText(compacted).waitFor();
   assert.equal(await page.locator("#compaction-count").innerText(), "1");
+  assert.equal(await page.getByRole("button", { name: /Retry/ }).count(), 0);
+});
+
+test("a real model of the configured server answers, with all that was said, and its count is shown", async () => {
+  const asked = [];
+  answer = async (body) => {
+    const request = JSON.parse(body);
+    asked.push(request);
+    return request.model === "talker" ? [200, `Answer ${request.messages.length}.`] : [200, "They talk about the parser."];
+  };
+  const talking = await scene.dashboard(["--config", scene.path("settings.yaml"), "--chat-model", "talker"], { CHAT_KEY: "k" });
+  const page = await openPage(browser, talking);
+  await visit(page, "/chat?session=real");
+  assert.match(await page.locator("main").innerText(), /You talk to openai talker\./);
+  await say(page, "Which port?");
+  await page.locator("li.assistant", { hasText: "Answer 2." }).waitFor();
+  await say(page, "And the other?");
+  await page.locator("li.assistant", { hasText: "Answer 4." }).waitFor();
+  assert.deepEqual(asked.at(-1).messages.map((message) => message.role), ["system", "user", "assistant", "user"]);
+  assert.equal(asked.at(-1).messages.at(-1).content, "And the other?");
+  for (let n = 1; !(await page.getByText(compacted).count()); n += 1) {
+    assert.ok(n < 20, "nothing was compacted");
+    const said = await page.locator("li.assistant").count();
+    await say(page, words(n));
+    await page.locator("li.assistant").nth(said).waitFor();
+  }
+  assert.match(JSON.stringify(asked.at(-1).messages), /<summary>/);
+  answer = async () => [500, "no"];
+  await say(page, "Still there?");
+  await page.locator(".notice.warning", { hasText: "The model did not answer" }).waitFor();
+  assert.ok(await page.locator("#words").isEnabled());
+  await checkPage(page);
+});
+
+test("the keyboard alone talks, and words that were typed outlive news from elsewhere", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=keys");
+  await page.locator("#live", { hasText: "live" }).waitFor();
+  await page.focus("#words");
+  await page.keyboard.type("Hello <b>you</b>.");
+  await page.evaluate(() => document.activeElement.blur());
+  const other = await openPage(browser, address);
+  await visit(other, "/chat?session=keys");
+  await say(other, "From elsewhere.");
+  await page.locator("li.assistant", { hasText: "From elsewhere." }).waitFor();
+  assert.equal(await page.locator("#words").inputValue(), "Hello <b>you</b>.");
+  await page.focus("#words");
+  await tabTo(page, "Send");
+  await page.keyboard.press("Enter");
+  await page.locator("li.assistant", { hasText: "You said: Hello <b>you</b>." }).waitFor();
+  await checkPage(page);
 });
 
 test("a dead session takes no input and offers a new one", async () => {

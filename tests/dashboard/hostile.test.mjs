@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { Agent, Provider } from "./provider.mjs";
 import { Scene, turns } from "./scene.mjs";
 
 const markup = `<script>window.broken = 1</script><img src=x onerror="window.broken = 1"><svg onload="window.broken = 1">"'></pre></main> \u202e gnp.exe \u0007 javascript:alert(1)`;
@@ -15,6 +16,10 @@ before(async () => {
   messages[6].content = "x<y ".repeat(2_500_000);
   messages[9].tool_calls[0].function.name = "read_<b>file";
   messages[9].tool_calls[0].function.arguments = JSON.stringify({ path: markup });
+  const provider = await new Provider().start(scene);
+  scene.write("gateway.yaml", `gateway:\n  anthropic_url: ${provider}\n`);
+  const gateway = await scene.start(["serve", "--listen", "127.0.0.1:0", "--config", scene.path("gateway.yaml")], /listening on (http:\/\/\S+)/);
+  await new Agent(gateway.address, "<img src=x onerror=window.broken=1>").talk(1, "<b>Monday</b>");
   [receipt] = scene.compactTwice(markup.slice(0, 40), messages, turns(61, 20));
   address = await scene.dashboard();
   browser = await openBrowser();
@@ -28,7 +33,7 @@ after(async () => {
 test("markup, turned text and a line of ten megabytes are text on every page", async () => {
   const name = encodeURIComponent(markup.slice(0, 40));
   const compaction = `name=${name}&receipt=${receipt.receipt_id}`;
-  for (const path of ["/", `/session?name=${name}`, `/compaction?${compaction}`, `/entry?${compaction}&at=1`, `/entry?${compaction}&at=7`, `/ledger?name=${name}`, `/new?name=${name}`]) {
+  for (const path of ["/", "/?q=window.broken", `/chat?session=${name}`, "/money", `/session?name=${name}`, `/compaction?${compaction}`, `/entry?${compaction}&at=1`, `/entry?${compaction}&at=7`, `/ledger?name=${name}`, `/new?name=${name}`]) {
     const page = await openPage(browser, address, { width: 390, scheme: "dark" });
     const answer = await visit(page, path);
     assert.equal(answer.status(), 200, path);

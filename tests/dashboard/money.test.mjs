@@ -3,59 +3,24 @@ import { after, before, test } from "node:test";
 
 import { checkEverywhere, checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
 import { picture } from "./picture.mjs";
+import { Agent, Provider, system } from "./provider.mjs";
 import { Scene } from "./scene.mjs";
 
 const session = "shop-agent";
-let scene, browser, address, gateway, bodies, bills;
-
-// A provider with a cache: what a prompt shares with the one before it is read, the rest is written.
-function bill(body) {
-  const prompt = JSON.stringify([body.tools, body.system]) + body.messages.map((message) => JSON.stringify(message)).join("");
-  const last = bodies.at(-1) ?? "";
-  const shared = prompt.startsWith(last) ? last.length : 0;
-  bodies.push(prompt);
-  const tokens = (length) => Math.round(length / 4);
-  const usage = { input_tokens: 12, cache_read_input_tokens: tokens(shared), cache_creation_input_tokens: tokens(prompt.length) - tokens(shared), output_tokens: 60 };
-  bills.push(usage);
-  return usage;
-}
-
-const system = (day) => `You are a careful engineer.\n # Environment\n - Primary working directory: /home/me/shop\n Today is ${day}.`;
-const words = (n) => `Step ${n}: ${Array.from({ length: 60 }, (_, i) => `src/file_${n}_${i}.rs costs ${n * i} cents`).join("; ")}`;
-
-// Talks through the gateway as an agent does that sends all of its history again.
-async function talk(from, count, day) {
-  for (let n = from; n < from + count; n += 1) {
-    history.push({ role: "user", content: words(n) });
-    const response = await fetch(`${gateway}/v1/messages`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01", "x-compact-session": session },
-      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 500, system: system(day), messages: history, tools: [{ name: "read", input_schema: { type: "object" } }] }),
-    });
-    assert.equal(response.status, 200);
-    const answer = await response.json();
-    history.push({ role: "assistant", content: answer.content[0].text });
-  }
-}
-
-const history = [];
+const begun = "just-begun";
+let scene, browser, address, bodies, bills;
 
 before(async () => {
   scene = new Scene();
-  bodies = [];
-  bills = [];
-  const upstream = await scene.serve((_request, response, body) => {
-    const usage = bill(JSON.parse(body));
-    response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ id: "m", type: "message", role: "assistant", model: "claude-sonnet-4-5", content: [{ type: "text", text: `Done ${bills.length}.` }], stop_reason: "end_turn", usage }));
-  });
-  scene.write("gateway.yaml", `max_context_tokens: 9000\ngateway:\n  anthropic_url: ${upstream}\n`);
+  const provider = new Provider();
+  ({ prompts: bodies, bills } = provider);
+  scene.write("gateway.yaml", `max_context_tokens: 9000\ngateway:\n  anthropic_url: ${await provider.start(scene)}\n`);
   const served = await scene.start(["serve", "--listen", "127.0.0.1:0", "--config", scene.path("gateway.yaml")], /listening on (http:\/\/\S+)/);
-  gateway = served.address;
-  await talk(1, 4, "Monday");
-  await talk(5, 2, "Tuesday");
-  await talk(7, 16, "Tuesday");
+  const agent = new Agent(served.address, session);
+  await agent.talk(4, "Monday");
+  await agent.talk(18, "Tuesday");
   assert.ok(bodies.some((body) => body.includes("COMPACT-SUMMARY")), "the gateway compacted nothing");
+  await new Agent(served.address, begun).talk(2);
   address = await scene.dashboard();
   browser = await openBrowser();
 });
@@ -82,7 +47,7 @@ test("the page says what the last hour cost, by project and week, and what was c
   const paid = bills.map(cost).reduce((a, b) => a + b);
   assert.ok(Math.abs(Number(dollars) - paid) < 0.005, `${dollars} is not ${paid}`);
   const row = await page.locator("table.money").first().locator("tbody tr").first().innerText();
-  assert.match(row, /\/home\/me\/shop\s+\d{4}-W\d\d\s+22\s/);
+  assert.match(row, /\/home\/me\/shop\s+\d{4}-W\d\d\s+24\s/);
   const read = bills.map((usage) => usage.cache_read_input_tokens).reduce((a, b) => a + b);
   assert.ok((await page.locator(".legend").innerText()).includes(`${read.toLocaleString("en-US")} tokens from a cache`));
   await picture(page, "money");
@@ -103,9 +68,9 @@ test("a cache that missed is told with the first byte that changed and who chang
 test("what it costs to go on is told before somebody does", async () => {
   const page = await openPage(browser, address);
   await visit(page, "/money");
-  const row = page.locator("table.money").nth(1).locator("tbody tr").first();
+  const row = page.locator("table.money").nth(1).locator("tbody tr", { hasText: session });
   const text = await row.innerText();
-  const last = bills.at(-1);
+  const last = bills[21];
   const tokens = last.input_tokens + last.cache_read_input_tokens + last.cache_creation_input_tokens + last.output_tokens;
   assert.ok(text.includes(tokens.toLocaleString("en-US")), text);
   assert.match(text, /warm for [0-5]:\d\d/);
@@ -114,6 +79,30 @@ test("what it costs to go on is told before somebody does", async () => {
   assert.ok(Number(warm.slice(1)) < Number(cold.slice(1)));
   await row.locator("a").click();
   await page.waitForURL(/session\?/);
+  assert.match(await page.locator("#next-message").innerText(), new RegExp(`costs \\${warm} while .* warm, for [0-5]:\\d\\d min, and \\${cold} once it is cold`));
+});
+
+test("a session that was only asked is in the list, and how full its window is now", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/");
+  const rows = await page.locator("table.sessions tbody tr").allInnerTexts();
+  assert.match(rows[0], /just-begun\s+live session\s+claude-sonnet-4-5\s+[\d.]+k of 9k\s+0\s+–\s+just now\s+request/);
+  assert.match(rows[1], /shop-agent\s+anthropic\s+claude-sonnet-4-5\s+[\d.]+k of 9k\s+\d\s/);
+  await page.getByRole("link", { name: begun }).click();
+  const last = bills[23];
+  const tokens = last.input_tokens + last.cache_read_input_tokens + last.cache_creation_input_tokens + last.output_tokens;
+  assert.match(await page.locator(".gauge").innerText(), new RegExp(`^${tokens.toLocaleString("en-US")} of 9,000 tokens`));
+  assert.match(await page.locator("main").innerText(), /Nothing was compacted in it yet/);
+  await checkPage(page);
+});
+
+test("the curve goes on to the last request", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, `/session?name=${session}`);
+  const said = await page.locator(".wide svg.curve").getAttribute("aria-label");
+  const prompts = bills.slice(0, 22).map((usage) => usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens);
+  assert.ok(said.startsWith(`Tokens sent with each of 22 calls; the most was ${Math.max(...prompts).toLocaleString("en-US")} of a window of 9,000 `), said);
+  assert.match(await page.locator("figcaption").innerText(), /^As the provider reported it\./);
 });
 
 test("a session's compactions have a reason, a cost and what came of it", async () => {
@@ -121,15 +110,14 @@ test("a session's compactions have a reason, a cost and what came of it", async 
   await visit(page, `/session?name=${session}`);
   const row = page.locator("table.compactions tbody tr").last();
   const cell = async (label) => (await row.locator(`td[data-label=${label}]`).innerText()).trim();
-  assert.match(await cell("Why"), /trigger|ahead|few tokens/);
-  assert.equal(await cell("Cache"), "warm");
-  assert.match(await cell("Cost"), /^\$0\.\d+$/);
-  assert.match(await cell("Saved"), /^−?\$0\.\d+ in \d+ requests?$/);
+  assert.match(await cell("'When and why'"), /trigger|ahead|few tokens/);
+  assert.match(await cell("Cost"), /^\$0\.\d+\s+cache warm$/);
+  assert.match(await cell("Saved"), /^−?\$0\.\d+\s+in \d+ requests?$/);
   await checkPage(page);
 });
 
 test("the pages are clean in every size and scheme", async () => {
-  for (const path of ["/money", `/session?name=${session}`]) await checkEverywhere(browser, address, path);
+  for (const path of ["/money", `/session?name=${session}`, `/session?name=${begun}`]) await checkEverywhere(browser, address, path);
 });
 
 test("a terminal shows the list until Ctrl-C, and is left as it was", async () => {
@@ -146,6 +134,6 @@ test("a terminal shows the list until Ctrl-C, and is left as it was", async () =
 
 test("the list in a terminal says the same", () => {
   const text = scene.run(["top"]);
-  assert.match(text, /^ {2}\d+ sessions?, \$\d\.\d\d in the last hour \(22 requests\)\n/);
+  assert.match(text, /^ {2}\d+ sessions?, \$\d\.\d\d in the last hour \(24 requests\)\n/);
   assert.ok(text.includes(session), text);
 });

@@ -30,7 +30,7 @@ after(async () => {
 const compaction = (number) => `/compaction?name=${session}&receipt=${receipts[number].receipt_id}`;
 
 test("every page is clean in every size and scheme", async () => {
-  for (const path of ["/", "/?q=billing_events", named(session), named("hooked-session"), named("parser-run"), compaction(1), `${compaction(1)}&show=gone`, `/ledger?name=${session}`, `/new?name=${session}`, "/chat"]) {
+  for (const path of ["/", "/?q=billing_events", named(session), named("hooked-session"), named("parser-run"), compaction(1), `${compaction(1)}&show=gone`, `/ledger?name=${session}`, `/new?name=${session}`, `/entry?name=${session}&receipt=${receipts[1].receipt_id}&at=3`, `/entry?pointer=${encodeURIComponent(`${receipts[1].receipt_id}#5`)}`, "/money", "/chat"]) {
     await checkEverywhere(browser, address, path);
   }
 });
@@ -61,7 +61,7 @@ test("a session says what filled the window, and each compaction what it kept", 
   const parts = await page.locator("div.parts").innerText();
   for (const part of ["tool results", "read_file", "run_tests", "src/checkout/cart.rs", "Never touch the table billing_events."]) assert.ok(parts.includes(part), parts);
   assert.ok((await page.locator("ol.large li").count()) >= 10);
-  assert.equal(await page.locator("svg.curve a").count(), 2);
+  assert.equal(await page.locator(".wide svg.curve a").count(), 2);
   const rows = await page.locator("table.compactions tbody tr").allInnerTexts();
   assert.equal(rows.length, 2);
   const tokens = (n) => n.toLocaleString("en-US");
@@ -80,6 +80,16 @@ test("a compaction shows the original beside the view, and every piece that left
   await page.waitForURL(/compaction/);
   assert.match(await page.locator("pre.summary").innerText(), /COMPACT-SUMMARY v2/);
   await picture(page, "compaction");
+  const left = page.locator("section", { has: page.locator("#left-out") });
+  const { recoverable } = receipts[1].retention;
+  assert.ok(recoverable > 0);
+  assert.equal(await left.locator("ul.names li").count(), recoverable);
+  const name = await left.locator("ul.names a").last().innerText();
+  await left.locator("ul.names a").last().click();
+  await page.waitForURL(/entry/);
+  assert.ok((await page.locator("pre.entry").innerText()).includes(name), name);
+  await picture(page, "entry");
+  await page.goBack();
   await page.getByText("Only what was cut or left").click();
   const gone = page.locator("ol.diff li.dropped");
   assert.ok((await gone.count()) > 20);
@@ -87,6 +97,17 @@ test("a compaction shows the original beside the view, and every piece that left
   await gone.first().getByText("whole entry").click();
   assert.match(await page.locator("pre.entry").innerText(), /\w/);
   await checkPage(page);
+});
+
+test("what is not there is said so, on a page like the others", async () => {
+  const page = await openPage(browser, address, { width: 390 });
+  for (const path of ["/session?name=nobody", `/compaction?name=${session}&receipt=none`, "/entry?pointer=none%231"]) {
+    const answer = await visit(page, path);
+    assert.equal(answer.status(), 404, path);
+    page.faults = page.faults.filter((fault) => !fault.includes("404"));
+    await page.getByRole("link", { name: "All sessions" }).waitFor();
+    await checkPage(page);
+  }
 });
 
 test("receipts are verified on a click", async () => {
@@ -107,6 +128,17 @@ test("the original comes back byte for byte", async () => {
   assert.deepEqual(readFileSync(file), readFileSync(scene.path(`${session}.json`)));
 });
 
+test("a replay draws the same chart on a page that needs nothing else", async () => {
+  scene.run(["replay", "coding.jsonl", "--html", "replay.html", "--window", "60000"]);
+  const page = await openPage(browser, "file://");
+  await page.goto(`file://${scene.path("replay.html")}`);
+  const chart = page.locator("svg.compact-curve").first();
+  assert.match(await chart.getAttribute("aria-label"), /^Tokens sent with each of 309 calls/);
+  assert.ok((await chart.getByRole("img", { name: /^Compaction \d+: / }).count()) > 0);
+  await picture(page, "replay", chart);
+  assert.deepEqual(page.faults, []);
+});
+
 test("the keyboard alone leads from the list to a piece that left", async () => {
   const page = await openPage(browser, address);
   await visit(page, "/");
@@ -122,17 +154,19 @@ test("the keyboard alone leads from the list to a piece that left", async () => 
   await tabTo(page, "whole entry");
   await page.keyboard.press("Enter");
   await page.waitForURL(/entry\?/);
-  assert.match(await page.locator("h1").innerText(), /^Entry \d+$/);
+  assert.match(await page.locator("h1").innerText(), /^Entry \d+ of what went in$/);
 });
 
 test("an open page shows what happens meanwhile", async () => {
   const page = await openPage(browser, address);
   await visit(page, "/");
   await page.locator("#live", { hasText: "live" }).waitFor();
+  await tabTo(page, session);
   const later = new Scene();
   later.store = scene.store;
   later.compactTwice("meanwhile", turns(200, 50), turns(250, 50));
   await page.locator("table.sessions th a", { hasText: "meanwhile" }).waitFor({ timeout: 10_000 });
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), session, "the focus stays where it was");
   await later.close();
   await checkPage(page);
 });

@@ -24,6 +24,8 @@ use crate::private;
 const FOLDER: &str = "journal";
 /// How many weeks are kept beside the current one.
 const WEEKS: usize = 26;
+/// Characters of a time down to the second.
+const SECOND_CHARS: usize = 19;
 /// What names the project of a session from here on.
 const PROJECT: &str = "journal.project";
 
@@ -46,6 +48,8 @@ pub struct JournalEntry {
     pub project: Option<String>,
     /// The model, when known.
     pub model: Option<String>,
+    /// The window that was counted against.
+    pub window: Option<Tokens>,
     /// What happened.
     pub fact: JournalFact,
 }
@@ -99,6 +103,7 @@ impl Journal {
     /// Returns what was noted since a time, the oldest first; `wanted` is asked with each line before it is read.
     pub fn read_since(&self, since: Timestamp, wanted: impl Fn(&str) -> bool) -> Vec<JournalEntry> {
         let first = file_name(since);
+        let second: String = since.to_string().chars().take(SECOND_CHARS).collect();
         let mut entries = Vec::new();
         for name in self.list_files().into_iter().filter(|name| *name >= first) {
             let Ok(file) = fs::File::open(self.folder.join(&name)) else {
@@ -106,12 +111,19 @@ impl Journal {
             };
             let lines = BufReader::new(file).lines().map_while(Result::ok);
             let read = lines
-                .filter(|line| wanted(line))
+                .filter(|line| !is_older(line, &second) && wanted(line))
                 .filter_map(|line| read_line(&line));
             entries.extend(read.filter(|entry| entry.at >= since));
         }
         entries.sort_by_key(|entry| entry.at);
         entries
+    }
+
+    /// Returns how many bytes the newest file has: more whenever something was noted.
+    pub fn newest_bytes(&self) -> u64 {
+        let newest = self.list_files().pop();
+        let found = newest.and_then(|name| fs::metadata(self.folder.join(name)).ok());
+        found.map_or(0, |found| found.len())
     }
 
     /// Lists the files by name, which is by time.
@@ -210,6 +222,7 @@ struct NotedLine {
     session_id: String,
     project: Option<String>,
     model: Option<String>,
+    max: Option<Tokens>,
     cause: Option<CompactionCause>,
     receipt_id: Option<String>,
     #[serde(default)]
@@ -238,6 +251,14 @@ struct NotedLine {
     extra_usd: Option<f64>,
 }
 
+/// Returns whether a line was noted before a second, without reading all of it.
+fn is_older(line: &str, second: &str) -> bool {
+    let opening = "\"ts\":\"";
+    let begin = line.find(opening).map(|at| at + opening.len());
+    let noted = begin.and_then(|begin| line.get(begin..begin + second.len()));
+    noted.is_some_and(|noted| noted < second)
+}
+
 fn read_line(line: &str) -> Option<JournalEntry> {
     let mut line: NotedLine = serde_json::from_str(line).ok()?;
     let fact = line.take_fact()?;
@@ -246,6 +267,7 @@ fn read_line(line: &str) -> Option<JournalEntry> {
         session: line.session_id,
         project: line.project,
         model: line.model,
+        window: line.max.filter(|max| max.0 > 0),
         fact,
     })
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Form, Path, State};
 use axum::response::Redirect;
+use compact::chart::describe_change;
 use compact::manager::VerifiedBy;
 use compact::store::CompactionRecord;
 use compact::token::Tokens;
 use serde::Deserialize;
 
 use crate::page::PageError;
-use crate::page::session::token_change;
 use crate::text::{count, encode};
 use crate::{Dashboard, Viewer};
 
@@ -64,6 +64,7 @@ async fn find_and_perform(
     let words = match action {
         "verify" => check_receipt(dashboard, viewer, form).await?,
         "compact" => compact_now(dashboard, form).await?,
+        "retry" => retry(dashboard, form).await?,
         "pin" => pin(dashboard, viewer, form).await?,
         "unpin" => unpin(dashboard, viewer, form).await?,
         "undo" => return undo(dashboard, viewer, form).await,
@@ -144,8 +145,18 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
         .compact_archived(&form.name, budget)
         .await?;
     Ok(match made {
-        Some(receipt) => format!("Compacted: {}.", token_change(&receipt)),
+        Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
         None => "It fits as it is: nothing was compacted.".to_owned(),
+    })
+}
+
+/// Tries again what failed.
+async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let made = dashboard.compact.retry_compaction(&form.name).await?;
+    Ok(match made {
+        Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
+        None => "What is archived of it fits as it is. Its own program may try again at once, too."
+            .to_owned(),
     })
 }
 

@@ -1,35 +1,37 @@
 //! Conversations over the hard-reset driver: a person, a model, and a history that is cleared when it grows too large.
 //!
-//! The driver decides and says what happens as events; a room keeps what a page shows of them. The model is a scripted one,
-//! which repeats what it is told: what is shown here is the compaction, not the answers.
+//! The driver decides and says what happens as events; a room keeps what a page shows of them. Where no model is chosen, a
+//! scripted one repeats what it is told: what is shown then is the compaction, not the answers.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use compact::event::{Event, EventSink, FanoutSink};
-use compact::manager::Manager;
-use compact::message::{Conversation, Entry, Role, WireRules};
-use compact::reset::{HardReset, InputState, TranscriptFiles, TranscriptStore};
+use compact::event::{Event, EventSink};
+use compact::message::Role;
+use compact::reset::{InputState, ResetSession};
+use compact::summarizer::Summarizer;
 use compact::{Compact, Error};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::live::ChangeSignal;
 
-/// The folder of transcripts in the data directory.
-const TRANSCRIPTS: &str = "sessions";
 /// The instructions of every conversation.
 const INSTRUCTIONS: &str = include_str!("../templates/chat_instructions.md");
+/// How many conversations are open; the oldest goes when there are more. Its transcript stays.
+const ROOMS: usize = 64;
 
 /// The rooms that are open.
 pub(crate) struct ChatRooms {
     engine: Compact,
+    model: Option<Arc<dyn Summarizer>>,
     changes: ChangeSignal,
-    rooms: Mutex<HashMap<String, Arc<ChatRoom>>>,
+    /// By session, the oldest first.
+    rooms: Mutex<Vec<(String, Arc<ChatRoom>)>>,
 }
 
 /// One conversation.
 pub(crate) struct ChatRoom {
-    driver: tokio::sync::Mutex<HardReset>,
+    session: tokio::sync::Mutex<ResetSession>,
+    model: Option<Arc<dyn Summarizer>>,
     shown: Arc<ShownChat>,
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct ChatState {
     pub(crate) notification: Option<ChatNotification>,
     /// How many compactions there were.
     pub(crate) compaction_count: u64,
-    /// The size of the context, as the last event of a reset had it.
+    /// The size of the context.
     pub(crate) tokens: u64,
     /// What the model takes.
     pub(crate) max_tokens: u64,
@@ -80,65 +82,66 @@ pub(crate) enum ChatNotification {
     },
     /// It failed, and the context is over its limit.
     Dead,
+    /// The model did not answer.
+    Unanswered {
+        /// Why.
+        error: String,
+    },
 }
 
 impl ChatRooms {
-    pub(crate) fn new(engine: Compact, changes: ChangeSignal) -> ChatRooms {
+    pub(crate) fn new(
+        engine: Compact,
+        model: Option<Arc<dyn Summarizer>>,
+        changes: ChangeSignal,
+    ) -> ChatRooms {
         ChatRooms {
             engine,
+            model,
             changes,
             rooms: Mutex::default(),
         }
     }
 
+    /// Returns the name of the model that answers; `None` for the scripted one.
+    pub(crate) fn model_name(&self) -> Option<String> {
+        Some(self.model.as_ref()?.describe().name)
+    }
+
     /// Returns the room of a session, and opens it first where it is new.
     pub(crate) fn room(&self, session: &str) -> Result<Arc<ChatRoom>, Error> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(room) = rooms.get(session) {
+        if let Some((_, room)) = rooms.iter().find(|(name, _)| name == session) {
             return Ok(Arc::clone(room));
         }
-        let room = Arc::new(ChatRoom::open(&self.engine, session, self.changes.clone())?);
-        rooms.insert(session.to_owned(), Arc::clone(&room));
+        let room = Arc::new(self.open_room(session)?);
+        if rooms.len() >= ROOMS {
+            rooms.remove(0);
+        }
+        rooms.push((session.to_owned(), Arc::clone(&room)));
         Ok(room)
+    }
+
+    fn open_room(&self, session: &str) -> Result<ChatRoom, Error> {
+        let shown = Arc::new(ShownChat {
+            state: Mutex::default(),
+            changes: self.changes.clone(),
+        });
+        let base = vec![json!({"role": "system", "content": INSTRUCTIONS.trim_end()})];
+        let own: Arc<dyn EventSink> = Arc::clone(&shown) as Arc<dyn EventSink>;
+        let mut session = self
+            .engine
+            .reset_session_with_sink(session, &base, Some(own))?;
+        shown.lock().follow(&mut session);
+        Ok(ChatRoom {
+            session: tokio::sync::Mutex::new(session),
+            model: self.model.clone(),
+            shown,
+        })
     }
 }
 
 impl ChatRoom {
-    fn open(engine: &Compact, session: &str, changes: ChangeSignal) -> Result<ChatRoom, Error> {
-        let model = engine.config().model.clone();
-        let shown = Arc::new(ShownChat {
-            state: Mutex::default(),
-            changes,
-        });
-        let mine: Box<dyn EventSink> = Box::new(Arc::clone(&shown));
-        let sink = FanoutSink(vec![Box::new(engine.sink()?), mine]);
-        let manager = Manager::clone(&*engine.manager()?);
-        let manager = manager
-            .with_window(engine.window(model.as_deref()).tokens)
-            .with_sink(Arc::new(sink));
-        shown.lock().max_tokens = manager.window().0;
-        let base = Conversation {
-            session_id: Some(session.to_owned()),
-            model,
-            entries: vec![Entry::from_text(
-                "instructions",
-                Role::System,
-                INSTRUCTIONS.trim_end(),
-            )],
-            tools: None,
-        };
-        let folder = engine.config().storage.transcripts.clone();
-        let folder = folder.or_else(|| Some(engine.data_directory()?.join(TRANSCRIPTS)));
-        let store =
-            folder.map(|folder| Arc::new(TranscriptFiles::new(folder)) as Arc<dyn TranscriptStore>);
-        let driver = HardReset::new(session, base, &WireRules::LENIENT, manager, store);
-        let room = ChatRoom {
-            driver: tokio::sync::Mutex::new(driver),
-            shown,
-        };
-        Ok(room)
-    }
-
     /// Returns the conversation as it is now.
     pub(crate) fn state(&self) -> ChatState {
         self.shown.lock().clone()
@@ -146,52 +149,69 @@ impl ChatRoom {
 
     /// A person says something, and the model answers unless the session is dead.
     pub(crate) async fn send(&self, words: &str) {
-        let mut driver = self.driver.lock().await;
-        let number = self.shown.lock().items.len();
+        let mut session = self.session.lock().await;
         self.shown.add(ChatItem::Said(Role::User, words.to_owned()));
-        let message = Entry::from_text(format!("user-{number}"), Role::User, words);
-        let begun = driver.begin_turn(message).await;
-        let may_call = match begun {
-            Ok(_) => driver.before_call().await.is_ok(),
-            Err(_) => false,
-        };
+        let message = json!({"role": "user", "content": words});
+        let may_call =
+            session.begin_turn(&message).await.is_ok() && session.before_call().await.is_ok();
         if may_call {
-            let answer = format!("You said: {words}");
-            driver.append([Entry::from_text(
-                format!("model-{number}"),
-                Role::Assistant,
-                answer.clone(),
-            )]);
-            self.shown.add(ChatItem::Said(Role::Assistant, answer));
+            match self.answer(&mut session, words).await {
+                Ok(answer) => self.shown.add(ChatItem::Said(Role::Assistant, answer)),
+                Err(error) => self
+                    .shown
+                    .lock()
+                    .notify(ChatNotification::Unanswered { error }),
+            }
         }
-        self.follow_input(&driver);
+        self.follow(&mut session);
+    }
+
+    /// Returns what the model says, or why it says nothing.
+    async fn answer(&self, session: &mut ResetSession, words: &str) -> Result<String, String> {
+        if let Some(model) = &self.model {
+            let answered = session.ask(&**model).await;
+            return answered.map_err(|error| error.to_string());
+        }
+        let answer = format!("You said: {words}");
+        let message = json!({"role": "assistant", "content": answer});
+        let appended = session.append(&[message]);
+        appended.map(|()| answer).map_err(|error| error.to_string())
     }
 
     /// A person asks for another attempt.
     pub(crate) async fn retry(&self) {
-        let mut driver = self.driver.lock().await;
+        let mut session = self.session.lock().await;
         // What comes of it is told as an event.
-        let _ = driver.retry().await;
-        self.follow_input(&driver);
+        let _ = session.retry().await;
+        self.follow(&mut session);
     }
 
     /// A person begins anew: the old conversation's transcript stays.
-    pub(crate) async fn start_new(&self, session: &str) {
-        let mut driver = self.driver.lock().await;
-        driver.start_new(session);
-        let mut state = self.shown.lock();
-        let max_tokens = state.max_tokens;
-        *state = ChatState {
-            max_tokens,
-            ..ChatState::default()
-        };
-        drop(state);
-        self.follow_input(&driver);
+    pub(crate) async fn start_new(&self, name: &str) {
+        let mut session = self.session.lock().await;
+        session.start_new(name);
+        *self.shown.lock() = ChatState::default();
+        self.follow(&mut session);
     }
 
-    fn follow_input(&self, driver: &HardReset) {
-        self.shown.lock().input = *driver.input_state().borrow();
+    fn follow(&self, session: &mut ResetSession) {
+        self.shown.lock().follow(session);
         self.shown.changes.announce();
+    }
+}
+
+impl ChatState {
+    /// Takes over where the session stands.
+    fn follow(&mut self, session: &mut ResetSession) {
+        let status = session.status();
+        self.input = status.input;
+        self.tokens = status.tokens.0;
+        self.max_tokens = status.max_tokens.0;
+        self.compaction_count = u64::from(status.compaction_count);
+    }
+
+    fn notify(&mut self, notification: ChatNotification) {
+        self.notification = Some(notification);
     }
 }
 

@@ -26,6 +26,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use compact::Compact;
+use compact::summarizer::Summarizer;
 use tokio::net::TcpListener;
 
 pub use guard::Viewer;
@@ -89,10 +90,11 @@ impl Dashboard {
         })
     }
 
-    /// Adds a page to talk in, whose sessions are reset by this engine's settings: those of the profile `hard-reset`.
+    /// Adds a page to talk in, whose sessions are reset by this engine's settings: those of the profile `hard-reset`. A
+    /// scripted model answers where none is given.
     #[must_use]
-    pub fn with_chat(mut self, engine: Compact) -> Dashboard {
-        self.chats = Some(ChatRooms::new(engine, self.changes.clone()));
+    pub fn with_chat(mut self, engine: Compact, model: Option<Arc<dyn Summarizer>>) -> Dashboard {
+        self.chats = Some(ChatRooms::new(engine, model, self.changes.clone()));
         self
     }
 

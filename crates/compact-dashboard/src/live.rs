@@ -1,6 +1,6 @@
 //! Tells open pages that something changed, so that they fetch themselves again.
 //!
-//! Others compact in processes of their own, so the catalog is looked at every second as long as a page is open; what is
+//! Others compact in processes of their own, so the catalog and the journal are looked at every second as long as a page is open; what is
 //! done here is told at once.
 
 use std::convert::Infallible;
@@ -10,7 +10,6 @@ use std::time::Duration;
 use axum::extract::{Query, State};
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
-use compact::overview::SessionListQuery;
 use futures::Stream;
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -63,13 +62,13 @@ pub(crate) async fn stream(
     Query(query): Query<StreamQuery>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = dashboard.changes.0.subscribe();
-    let catalog = catalog_state(&dashboard).await;
-    let first = (dashboard, changes, query.seen, catalog);
-    let events = futures::stream::unfold(first, async |(dashboard, mut changes, seen, catalog)| {
+    let mark = dashboard.compact.change_mark().await.ok();
+    let first = (dashboard, changes, query.seen, mark);
+    let events = futures::stream::unfold(first, async |(dashboard, mut changes, seen, mark)| {
         loop {
             let count = (*changes.borrow_and_update())?;
-            let now = catalog_state(&dashboard).await;
-            if count > seen || now != catalog {
+            let now = dashboard.compact.change_mark().await.ok();
+            if count > seen || now != mark {
                 // Browsers drop an event without data.
                 let event = Event::default().event("changed").data("now");
                 return Some((Ok(event), (dashboard, changes, count, now)));
@@ -78,19 +77,4 @@ pub(crate) async fn stream(
         }
     });
     Sse::new(events).keep_alive(KeepAlive::default())
-}
-
-/// Returns what changes when a session is compacted or copied.
-async fn catalog_state(dashboard: &Dashboard) -> (usize, Option<String>, u64) {
-    let query = SessionListQuery {
-        limit: 1,
-        ..SessionListQuery::default()
-    };
-    let Ok(list) = dashboard.compact.list_sessions(&query).await else {
-        return (0, None, 0);
-    };
-    let newest = list.sessions.into_iter().next().map(|listed| listed.info);
-    let compactions = newest.as_ref().map_or(0, |info| info.compactions);
-    let at = newest.and_then(|info| info.last_at);
-    (list.total, at, compactions)
 }

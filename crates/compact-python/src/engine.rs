@@ -23,6 +23,7 @@ use crate::failure::{self, ErrorClass, error_with_causes, error_with_message};
 use crate::function::{format_named, parse_config, source_named};
 use crate::indexer::Indexer;
 use crate::manager::{EngineParts, OriginalStorage, PythonCallbacks, build_parts};
+use crate::reset::ResetSession;
 use crate::runtime::block_on;
 use crate::session::{HeldSession, SessionSlot};
 use crate::{hook_store, lookup, transcript};
@@ -130,6 +131,29 @@ impl Engine {
             self.answer_history(session_id, &history, EngineCall::Preflight)
         })?;
         to_python_answer(py, answer)
+    }
+
+    /// Begins a session under the profile `hard-reset`.
+    #[pyo3(signature = (session_id, base, emit=None))]
+    fn reset_session(
+        &self,
+        session_id: &str,
+        base: String,
+        emit: Option<Py<PyAny>>,
+    ) -> PyResult<ResetSession> {
+        ResetSession::open(
+            &self.compact,
+            Arc::clone(&self.faults),
+            session_id,
+            base,
+            emit,
+        )
+    }
+
+    /// Returns the chart of a session on record as SVG, and what it shows in words.
+    fn session_chart(&self, py: Python<'_>, session_id: &str) -> PyResult<(String, String)> {
+        let chart = py.detach(|| run_blocking(self.compact.session_chart(session_id)))?;
+        Ok((chart.to_standalone_svg(), chart.describe()))
     }
 
     /// Adds messages to the history that a session was passed last, which `mark` names, and returns what to send

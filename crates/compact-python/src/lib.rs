@@ -15,6 +15,7 @@ mod indexer;
 mod lookup;
 mod manager;
 mod objects;
+mod reset;
 mod restart;
 mod runtime;
 mod session;
@@ -62,6 +63,8 @@ mod _native {
     #[pymodule_export]
     use super::hook_store::{archive_transcript, hook_folder};
 
+    #[pymodule_export]
+    use super::reset::ResetSession;
     #[pymodule_export]
     use super::restart::{
         CarriedTask, checkpoint_request, continuation_prompt, extract_checkpoint,

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use compact_core::engine::LeftOutName;
+use compact_core::engine::claims_summary;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role, plain_tool_name};
 use compact_core::pin::is_nameable;
@@ -124,7 +126,8 @@ impl Manager {
         record: &CompactionRecord,
     ) -> Result<CompactionReading, Error> {
         let original = self.input_of(record).await?;
-        let (conversation, _) = restore::read_conversation(&original.bytes, record)?;
+        let (mut conversation, _) = restore::read_conversation(&original.bytes, record)?;
+        mark_summary(&mut conversation, record);
         let kept = self.archived_view(record).await?;
         let after = kept.map(|kept| {
             let items = kept.view.items.iter();
@@ -221,6 +224,25 @@ impl CompactionReading {
     }
 }
 
+/// Marks the summary that a history goes on from: the one that names the compaction before this one.
+fn mark_summary(conversation: &mut Conversation, record: &CompactionRecord) {
+    let Some(previous) = &record.previous else {
+        return;
+    };
+    let entries = conversation.entries.iter_mut();
+    for entry in entries.filter(|entry| claims_summary(entry)) {
+        let names_it = |part: &str| part.contains(previous.as_str());
+        if entry
+            .blocks
+            .iter()
+            .flat_map(Block::text_parts)
+            .any(names_it)
+        {
+            entry.meta.kind = EntryKind::ForeignSummary;
+        }
+    }
+}
+
 fn count_entries(entries: &[Entry], estimator: &dyn Estimator) -> Vec<Tokens> {
     let count = |entry: &Entry| estimator.to_tokens(estimator.count_entry(entry));
     entries.iter().map(count).collect()
@@ -286,7 +308,10 @@ fn describe_entry(entry: &Entry, calls: &HashMap<String, CalledTool>) -> EntrySu
         },
         tool: called.map(|(tool, _)| tool.clone()),
         path: called.and_then(|(_, path)| path.clone()),
-        is_summary: matches!(entry.meta.kind, EntryKind::Summary { .. }),
+        is_summary: matches!(
+            entry.meta.kind,
+            EntryKind::Summary { .. } | EntryKind::ForeignSummary
+        ),
     }
 }
 

@@ -352,6 +352,17 @@ impl Compact {
         }))
     }
 
+    /// Returns a model to talk to, at the server that is configured for summaries; `None` if none is.
+    pub fn chat_model(&self, model: &str) -> Result<Option<Arc<dyn Summarizer>>, Error> {
+        let config = &self.parts.config.summarizer;
+        if let Some(variable) = config.missing_key() {
+            let variable = variable.to_owned();
+            return Err(Error::MissingKey { variable });
+        }
+        let built = config.build_chat_model(model);
+        Ok(built.map(|built| Arc::new(built) as Arc<dyn Summarizer>))
+    }
+
     /// Returns the configured embedder, if there is one.
     pub fn embedder(&self) -> Option<Arc<dyn Embedder>> {
         if let Some(lent) = &self.parts.embedder {

@@ -41,6 +41,7 @@
 //! take and return, by topic. Calls need a Tokio runtime with timers.
 
 mod builder;
+pub mod chart;
 mod compact;
 pub mod config;
 mod error;
@@ -181,9 +182,11 @@ pub mod reset {
 pub mod overview {
     pub use crate::session_action::{CarriedMemory, SessionSource};
     pub use crate::session_files::SessionOrigin;
-    pub use crate::session_list::{ListedSession, SessionList, SessionListQuery};
+    pub use crate::session_list::{
+        ChangeMark, CountedRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,
+    };
     pub use compact_runtime::reading::{
-        CallPoint, CompactionReading, EntrySubject, SessionCurve, ViewEntry,
+        CallPoint, CompactionReading, EntrySubject, LeftOutName, SessionCurve, ViewEntry,
     };
 }
 

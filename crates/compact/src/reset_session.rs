@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use compact_adapters::transcript::TranscriptFiles;
 use compact_core::event::TraceContext;
-use compact_core::message::{Conversation, Entry};
+use compact_core::message::{Conversation, Entry, Role};
 use compact_core::profile::Profile;
+use compact_core::summarize::Style;
 use compact_core::token::Tokens;
+use compact_core::usage::Usage;
 use compact_core::wire::WireRules;
 use compact_formats::{Format, FormatError, TranscriptScope};
 use compact_runtime::port::catalog::StoredReceipt;
 use compact_runtime::port::event::{EventSink, FanoutSink};
+use compact_runtime::port::summarizer::{ModelQuestion, Summarizer, SummarizerError};
 use compact_runtime::port::transcript::TranscriptStore;
 use compact_runtime::reset::{HardReset, InputState, ResetCheck};
 use serde::{Deserialize, Serialize};
@@ -26,6 +29,8 @@ use crate::error::Error;
 use crate::history::History;
 use crate::session::read_usage;
 
+/// The most tokens of an answer that is asked for here.
+const ANSWER_LIMIT: Tokens = Tokens(2_000);
 /// The folder of transcripts in the data directory.
 const TRANSCRIPTS_FOLDER: &str = "sessions";
 
@@ -255,6 +260,64 @@ impl ResetSession {
     pub fn append(&mut self, messages: &[Value]) -> Result<(), Error> {
         self.driver.append(parse_messages(messages)?);
         Ok(())
+    }
+
+    /// Asks a model for the answer to what was said last, and adds it with the provider's count.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use compact::Compact;
+    /// use compact::summarizer::{ScriptedAnswer, ScriptedSummarizer};
+    /// use serde_json::json;
+    ///
+    /// let compact = Compact::builder().in_memory().build()?;
+    /// let mut session = compact.reset_session("my-chat", &Vec::new())?;
+    /// session.begin_turn(&json!({"role": "user", "content": "Which port?"})).await?;
+    /// let model = ScriptedSummarizer::new([ScriptedAnswer::Says("Port 8790.".to_owned())]);
+    /// assert_eq!(session.ask(&model).await?, "Port 8790.");
+    /// assert_eq!(session.messages()?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ask(&mut self, model: &dyn Summarizer) -> Result<String, SummarizerError> {
+        let question = self.next_question(model)?;
+        let answer = model.answer(&question).await?;
+        if let Some(prompt) = answer.prompt_tokens {
+            self.driver.report_usage(Usage {
+                input_tokens: prompt,
+                ..Usage::default()
+            });
+        }
+        let entry = Entry::from_text("answer", Role::Assistant, answer.text.clone());
+        self.driver.append([entry]);
+        Ok(answer.text)
+    }
+
+    /// Returns what was said last as a question, behind all that was said before.
+    fn next_question(&self, model: &dyn Summarizer) -> Result<ModelQuestion, SummarizerError> {
+        let mut earlier = self.driver.messages().clone();
+        let last = earlier.entries.pop();
+        let system = earlier.entries.iter().take(earlier.leading_instructions());
+        let system: Vec<String> = system.map(Entry::plain_text).collect();
+        let is_first = system.len() == earlier.entries.len();
+        let format = model.describe().continues.filter(|_| !is_first);
+        let conversation = match format.and_then(|format| format.parse::<Format>().ok()) {
+            Some(format) => {
+                let written = compact_formats::convert(&earlier, format);
+                Some(written.map_err(|error| SummarizerError::Unsuitable(error.to_string()))?)
+            }
+            None => None,
+        };
+        Ok(ModelQuestion {
+            system: system.join("\n\n"),
+            style: Style::default(),
+            messages: Vec::new(),
+            prompt: last.map(|entry| entry.plain_text()).unwrap_or_default(),
+            conversation: conversation.map(|written| written.bytes.into()),
+            limit: ANSWER_LIMIT,
+            model: earlier.model,
+        })
     }
 
     /// Takes the provider's count of the last call, before its answer is appended.

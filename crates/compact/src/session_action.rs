@@ -13,8 +13,10 @@ use compact_core::token::Tokens;
 use compact_core::wire::WireRules;
 use compact_formats::{TranscriptScope, parse, rules_named};
 use compact_runtime::Manager;
-use compact_runtime::manager::{CompactionRequest, ENTRIES_FORMAT, RequestOutcome, write_record};
-use compact_runtime::port::catalog::{CompactionRecord, StoredReceipt};
+use compact_runtime::manager::{
+    CompactionRequest, ENTRIES_FORMAT, RETRY_ASKED, RequestOutcome, write_record,
+};
+use compact_runtime::port::catalog::{Attempt, CompactionRecord, StoredReceipt};
 use serde_json::{Value, json};
 
 use crate::compact::Compact;
@@ -104,6 +106,32 @@ impl Compact {
             RequestOutcome::Declined { reason, .. } => {
                 Err(compact_runtime::Error::Declined(reason).into())
             }
+        }
+    }
+
+    /// Forgets that the last attempt failed, and compacts what is archived of the session. Returns the receipt; `None` if
+    /// it fits as it is, or nothing of it is archived: then its own program tries again with its next call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// let compact = compact::Compact::builder().in_memory().build()?;
+    /// assert!(compact.retry_compaction("runs").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn retry_compaction(&self, session: &str) -> Result<Option<StoredReceipt>, Error> {
+        let store = self.store_to_change()?;
+        let attempt = Attempt {
+            at: self.clock().timestamp(),
+            turn: String::new(),
+            outcome: RETRY_ASKED.to_owned(),
+            tokens: 0,
+        };
+        store.catalog.save_attempt(session, &attempt).await?;
+        match store.catalog.latest_record(session).await? {
+            Some(_) => self.compact_archived(session, None).await,
+            None => Ok(None),
         }
     }
 

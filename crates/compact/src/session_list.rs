@@ -1,19 +1,23 @@
-//! All sessions in one list, the newest first: those that were compacted, through whichever door, and those that hooks
-//! and runs left copies of.
+//! All sessions in one list, the newest first: those that were compacted, through whichever door, those that hooks
+//! and runs left copies of, and those whose requests were counted lately.
 //!
 //! The catalog is asked once for all of them; what a row shows beyond that is read for the rows of the page alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use compact_adapters::journal::{JournalEntry, JournalFact};
 use compact_core::token::Tokens;
 use compact_core::window::Window;
-use compact_runtime::manager::is_measure;
+use compact_runtime::manager::{RETRY_ASKED, is_measure};
 use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::compact::Compact;
 use crate::error::Error;
 use crate::session_files::{self, SessionOrigin};
+
+/// How long a request counts as news of its session.
+const LATELY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Which sessions are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,73 @@ pub struct ListedSession {
     pub retention: Option<f64>,
     /// The last attempt, where it came to nothing after the last compaction.
     pub failed: Option<Attempt>,
+    /// The last request, where it was counted lately and after the last compaction.
+    pub request: Option<CountedRequest>,
+}
+
+/// What differs as soon as something happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeMark {
+    sessions: usize,
+    compactions: u64,
+    last_at: Option<String>,
+    journal_bytes: u64,
+}
+
+/// A request of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedRequest {
+    /// When.
+    pub at: Timestamp,
+    /// Its prompt.
+    pub prompt: Tokens,
+    /// Its prompt and its answer, which the next one begins with.
+    pub tokens: Tokens,
+    /// The window that it was counted against.
+    pub window: Option<Tokens>,
+    /// The model, when known.
+    pub model: Option<String>,
+}
+
+/// What happened last in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// A request was answered.
+    Request,
+    /// It was compacted.
+    Compaction,
+    /// It should have been compacted, and was not.
+    Failure,
+    /// A hook or a run left a copy.
+    Copy,
+    /// Nothing yet: it was made by a person.
+    Start,
+}
+
+impl ListedSession {
+    /// Returns what happened last.
+    pub fn last_event(&self) -> SessionEvent {
+        let failed_at = self.failed.as_ref().map(|attempt| attempt.at.as_str());
+        let failed_at = failed_at.and_then(|at| at.parse::<Timestamp>().ok());
+        match (&self.request, failed_at) {
+            (Some(request), failed) if failed.is_none_or(|failed| request.at > failed) => {
+                SessionEvent::Request
+            }
+            (_, Some(_)) => SessionEvent::Failure,
+            _ if self.tokens.is_some() => SessionEvent::Compaction,
+            _ if self.info.last_receipt.is_some() => SessionEvent::Copy,
+            _ => SessionEvent::Start,
+        }
+    }
+
+    /// Returns what the next request begins with: the last one with its answer, or what the last compaction left.
+    pub fn tokens_now(&self) -> Option<Tokens> {
+        let after = self.tokens.map(|(_, after)| after);
+        self.request
+            .as_ref()
+            .map(|request| request.tokens)
+            .or(after)
+    }
 }
 
 impl Compact {
@@ -101,9 +172,14 @@ impl Compact {
                 && session_id.starts_with(query.prefix)
                 && session_id.to_lowercase().contains(&wanted)
         });
-        // What was written last stands first; of those without a time, what was made last.
+        let mut requests = self.latest_requests(query);
+        add_uncompacted(&mut sessions, &requests);
+        // What happened last stands first; of those without a time, what was made last.
         sessions.reverse();
-        sessions.sort_by_cached_key(|info| std::cmp::Reverse(last_time(info)));
+        sessions.sort_by_cached_key(|info| {
+            let asked = requests.get(&info.session_id).map(|request| request.at);
+            std::cmp::Reverse(Some(last_time(info)).max(asked))
+        });
         let origins = match self.data_directory() {
             Some(root) => session_files::origins_by_session(root),
             None => HashMap::new(),
@@ -112,11 +188,27 @@ impl Compact {
         let mut page = Vec::new();
         for info in sessions.into_iter().skip(query.skip).take(query.limit) {
             let origin = origins.get(&info.session_id).copied();
-            page.push(self.describe_listed(&*own.catalog, info, origin).await?);
+            let request = requests.remove(&info.session_id);
+            let listed = self.describe_listed(&*own.catalog, info, origin, request);
+            page.push(listed.await?);
         }
         Ok(SessionList {
             total,
             sessions: page,
+        })
+    }
+
+    /// Returns what differs as soon as a session was compacted, copied or asked: far cheaper than the list.
+    pub async fn change_mark(&self) -> Result<ChangeMark, Error> {
+        let sessions = self.store_to_read()?.catalog.sessions().await?;
+        Ok(ChangeMark {
+            compactions: sessions.iter().map(|info| info.compactions).sum(),
+            last_at: sessions
+                .iter()
+                .filter_map(|info| info.last_at.clone())
+                .max(),
+            sessions: sessions.len(),
+            journal_bytes: self.journal().map_or(0, |journal| journal.newest_bytes()),
         })
     }
 
@@ -126,28 +218,96 @@ impl Compact {
         catalog: &dyn SessionCatalog,
         mut info: SessionInfo,
         origin: Option<SessionOrigin>,
+        request: Option<CountedRequest>,
     ) -> Result<ListedSession, Error> {
         let last = catalog.latest_record(&info.session_id).await?;
         let attempt = catalog.last_attempt(&info.session_id).await?;
         let since = last.as_ref().map(|record| record.created_at.as_str());
         let failed = attempt.filter(|attempt| {
-            attempt.outcome != "compacted" && since.is_none_or(|at| attempt.at.as_str() > at)
+            let is_failure = !["compacted", RETRY_ASKED].contains(&attempt.outcome.as_str());
+            is_failure && since.is_none_or(|at| attempt.at.as_str() > at)
         });
         if info.last_at.is_none() {
             info.last_at = failed.as_ref().map(|attempt| attempt.at.clone());
         }
+        let compacted_at = since.and_then(|at| at.parse::<Timestamp>().ok());
+        let window_then = request.as_ref().and_then(|request| request.window);
+        let model_then = request.as_ref().and_then(|request| request.model.clone());
+        let request = request.filter(|request| Some(request.at) > compacted_at);
+        if let Some(request) = &request {
+            info.last_at = Some(request.at.to_string());
+        }
         let receipt = last.as_ref().map(|record| &record.receipt);
         let model = receipt.and_then(|receipt| receipt.model());
-        let model = model.map(str::to_owned);
+        let model = model.map(str::to_owned).or(model_then);
         Ok(ListedSession {
-            window: self.window(model.as_deref()),
+            // What the session's own program counted against is right, whatever this one is configured with.
+            window: match window_then {
+                Some(tokens) => Window::for_model(Some(tokens), None),
+                None => self.window(model.as_deref()),
+            },
             tokens: receipt.and_then(|r| Some((r.tokens_before()?, r.tokens_after()?))),
             retention: receipt.and_then(|receipt| receipt.retention_score()),
             origin: origin.unwrap_or(SessionOrigin::Compaction),
             model,
             failed,
+            request,
             info,
         })
+    }
+
+    /// Returns the last request of each session that matches, of those that were counted lately.
+    fn latest_requests(&self, query: &SessionListQuery<'_>) -> HashMap<String, CountedRequest> {
+        let Some(journal) = self.journal() else {
+            return HashMap::new();
+        };
+        let since = self.clock().now().checked_sub(LATELY).unwrap_or_default();
+        let wanted = query.contains.to_lowercase();
+        let entries = journal.read_since(since, |line| line.contains("\"compact.usage\""));
+        let matches = |session: &str| {
+            session.starts_with(query.prefix) && session.to_lowercase().contains(&wanted)
+        };
+        let requests = entries.iter().filter(|entry| matches(&entry.session));
+        let requests = requests.filter_map(|entry| {
+            let request = CountedRequest::from_journal(entry)?;
+            Some((entry.session.clone(), request))
+        });
+        requests.collect()
+    }
+
+    /// Returns a session as the list shows it; `None` if nothing is known of it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// let compact = compact::Compact::builder().in_memory().build()?;
+    /// assert!(compact.describe_session("no-such-session").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn describe_session(&self, session: &str) -> Result<Option<ListedSession>, Error> {
+        let own = self.store_as_is()?;
+        let records = self.session_records(session).await?;
+        let last = records.last();
+        let info = SessionInfo {
+            session_id: session.to_owned(),
+            compactions: records
+                .iter()
+                .filter(|record| record.receipt.origin().is_none())
+                .count() as u64,
+            last_receipt: last.map(|record| record.receipt_id.clone()),
+            last_at: last.map(|record| record.created_at.clone()),
+            format: last.map(|record| record.format.clone()),
+        };
+        let query = SessionListQuery {
+            prefix: session,
+            ..SessionListQuery::default()
+        };
+        let request = self.latest_requests(&query).remove(session);
+        let described = self.describe_listed(&*own.catalog, info, None, request);
+        let described = described.await?;
+        let is_known = last.is_some() || described.request.is_some() || described.failed.is_some();
+        Ok(is_known.then_some(described))
     }
 
     /// Returns every compaction of a session, the oldest first, and the copies that hooks and runs left of it.
@@ -164,6 +324,42 @@ impl Compact {
         let store = self.store_to_read()?;
         Ok(store.catalog.session_records(session).await?)
     }
+}
+
+impl CountedRequest {
+    /// Reads a request of the journal; `None` of anything else.
+    pub(crate) fn from_journal(entry: &JournalEntry) -> Option<CountedRequest> {
+        let JournalFact::Request { usage, .. } = &entry.fact else {
+            return None;
+        };
+        Some(CountedRequest {
+            at: entry.at,
+            prompt: usage.prompt_tokens(),
+            tokens: Tokens(usage.prompt_tokens().0 + usage.output_tokens),
+            window: entry.window,
+            model: entry.model.clone(),
+        })
+    }
+}
+
+/// Adds the sessions of which nothing is on record but their requests.
+fn add_uncompacted(sessions: &mut Vec<SessionInfo>, requests: &HashMap<String, CountedRequest>) {
+    let known: HashSet<String> = sessions
+        .iter()
+        .map(|info| info.session_id.clone())
+        .collect();
+    let new = requests.iter().filter(|(name, _)| !known.contains(*name));
+    let mut new: Vec<SessionInfo> = new
+        .map(|(name, request)| SessionInfo {
+            session_id: name.clone(),
+            compactions: 0,
+            last_receipt: None,
+            last_at: Some(request.at.to_string()),
+            format: None,
+        })
+        .collect();
+    new.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+    sessions.extend(new);
 }
 
 /// Returns when a session was written to last; the beginning of time where nobody knows.

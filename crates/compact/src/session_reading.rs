@@ -2,7 +2,7 @@
 
 use compact_runtime::manager::RestoredOriginal;
 use compact_runtime::port::catalog::CompactionRecord;
-use compact_runtime::reading::{CompactionReading, SessionCurve};
+use compact_runtime::reading::{CompactionReading, LeftOutName, SessionCurve};
 
 use crate::compact::Compact;
 use crate::error::Error;
@@ -91,5 +91,36 @@ impl Compact {
         let record = store.find_named(session_or_receipt).await?.into_record();
         let manager = self.manager_under_terms(store, &record)?;
         Ok(manager.read_compaction(&record).await?)
+    }
+
+    /// Returns what mattered in what a compaction left out and its view says nowhere, the most needed first. Each is in
+    /// the archive: [`Compact::expand`] brings its entry back.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     json!({"role": "user", "content": format!("Fix src/part_{n}/file_{n}.rs and ticket SHOP-{n}77.")}),
+    /// #     json!({"role": "assistant", "content": format!("It was E0{n}99 in src/part_{n}/file_{n}.rs. ").repeat(9)}),
+    /// # ];
+    /// # let messages: Vec<Value> = (100..300).flat_map(turn).collect();
+    /// # use compact::token::Tokens;
+    /// compact.session("runs").compact(&messages, None).await?;
+    /// compact.compact_archived("runs", Some(Tokens(1_500))).await?;
+    /// let record = compact.session_records("runs").await?.remove(1);
+    /// let left = compact.left_out_names(&record).await?;
+    /// let counted = record.receipt.retention().unwrap().recoverable;
+    /// assert!(counted > 0 && left.len() as u64 == counted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn left_out_names(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<Vec<LeftOutName>, Error> {
+        let manager = self.manager_under_terms(self.store_to_read()?, record)?;
+        Ok(manager.left_out_names(record).await?)
     }
 }

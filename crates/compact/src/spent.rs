@@ -16,6 +16,7 @@ use compact_core::window::{ModelPrice, find_model};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::compact::Compact;
+use crate::session_list::CountedRequest;
 
 /// Which part of the journal is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct SpendingReport {
     pub hour: SpendingSum,
     /// All that was asked for.
     pub all: SpendingSum,
+    /// Every request, the oldest first, where one session was asked for.
+    pub requests: Vec<CountedRequest>,
     /// Each project and week, the newest week first, and in it what cost most.
     pub weeks: Vec<ProjectWeek>,
     /// Sessions that somebody may go on with, by what that costs once their caches are cold.
@@ -155,7 +158,12 @@ impl Compact {
         });
         let cache_seconds = self.config().policy.economy.cache_seconds();
         let cache_seconds = i64::try_from(cache_seconds).unwrap_or(i64::MAX);
-        build_report(&entries, now, cache_seconds)
+        let mut report = build_report(&entries, now, cache_seconds);
+        if query.session.is_some() {
+            let requests = entries.iter().filter_map(CountedRequest::from_journal);
+            report.requests = requests.collect();
+        }
+        report
     }
 }
 

@@ -321,6 +321,10 @@ pub(crate) struct DashboardArgs {
     /// Only show: no compacting, undoing or pinning
     #[arg(long)]
     pub read_only: bool,
+    /// The model that the chat page talks to, at the server that is configured for summaries; by default a
+    /// scripted one, which repeats what it is told
+    #[arg(long, value_name = "NAME")]
+    pub chat_model: Option<String>,
 }
 
 /// How the newest sessions are shown.

@@ -178,6 +178,21 @@ impl SummarizerConfig {
     }
 }
 
+impl SummarizerConfig {
+    /// Returns a model of the same server to talk to; `None` when no server is configured.
+    pub fn build_chat_model(&self, model: &str) -> Option<HttpSummarizer> {
+        let mut built = self.build()?;
+        built.wire = match built.wire {
+            SummarizerWire::OpenAiCompaction => SummarizerWire::Responses,
+            SummarizerWire::AnthropicCompaction => SummarizerWire::Anthropic,
+            wire => wire,
+        };
+        built.model = Some(model.to_owned());
+        built.manner = RequestMode::CacheAligned;
+        Some(built)
+    }
+}
+
 impl EmbeddingsConfig {
     /// Returns the model that is to be asked, if one is.
     pub fn build(&self) -> Option<HttpEmbedder> {

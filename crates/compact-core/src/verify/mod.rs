@@ -61,9 +61,25 @@ enum AnchorSource {
     /// A rule, quoted whole: the one thing that may stand as an instruction.
     Rule { ordinal: u32 },
     /// A rule that a later word took back: it is counted, and never put back.
-    FallenRule,
+    FallenRule { ordinal: u32 },
     /// A name, by its index in the ledger; its context is looked up only if it is missing.
     Name { nth: u32 },
+}
+
+impl Anchor {
+    /// Returns the last entry with an ordinal in `dropped` that says it.
+    pub fn find_ordinal(&self, ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Option<u64> {
+        match self.source {
+            AnchorSource::Rule { ordinal } | AnchorSource::FallenRule { ordinal } => {
+                Some(u64::from(ordinal))
+            }
+            AnchorSource::Name { nth } => {
+                let spoken = &ledger.entities.get(nth as usize)?.spoken;
+                let ordinals = spoken.iter().map(|said| u64::from(said.place.ordinal));
+                ordinals.filter(|ordinal| dropped(*ordinal)).last()
+            }
+        }
+    }
 }
 
 /// The anchors of the entries with ordinals in `dropped`, the most needed first.
@@ -103,7 +119,9 @@ fn rule_anchor(rule: &RuleStatus<'_>) -> Anchor {
             true => AnchorSource::Rule {
                 ordinal: rule.fact.ordinal,
             },
-            false => AnchorSource::FallenRule,
+            false => AnchorSource::FallenRule {
+                ordinal: rule.fact.ordinal,
+            },
         },
     }
 }
@@ -135,7 +153,7 @@ pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     names_in(text, |name| names.extend(wanted.get(name)));
     let words = clip(text, usize::MAX - 1);
     let shows = |anchor: &Anchor| match anchor.source {
-        AnchorSource::Rule { .. } | AnchorSource::FallenRule => {
+        AnchorSource::Rule { .. } | AnchorSource::FallenRule { .. } => {
             let rule = anchor.text.trim_end_matches('…');
             has_sentence(&words, rule) || has_sentence(text, rule) || has_labelled(&words, rule)
         }

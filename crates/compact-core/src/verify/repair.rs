@@ -29,7 +29,7 @@ pub fn repair(
     let missing: Vec<&Anchor> = missing
         .iter()
         .copied()
-        .filter(|anchor| anchor.source != AnchorSource::FallenRule)
+        .filter(|anchor| !matches!(anchor.source, AnchorSource::FallenRule { .. }))
         .take(most as usize)
         .collect();
     let around = surrounding_cost(summary, estimator);
@@ -109,7 +109,7 @@ impl RepairDraft<'_> {
                 let is_told = rules.any(|rule| has_sentence(&rule, &words));
                 (!is_told).then(|| self.new_line(Voice::User, ordinal, &anchor.text))
             }
-            AnchorSource::FallenRule => None,
+            AnchorSource::FallenRule { .. } => None,
             AnchorSource::Name { .. } if self.names.contains(&anchor.text) => None,
             AnchorSource::Name { nth } => {
                 let line = self.places.line_of(nth as usize)?;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::action::check_token;
 use crate::chat::{ChatItem, ChatNotification, ChatRooms, ChatState};
 use crate::page::PageError;
-use crate::page::chart::share_bar;
+use crate::page::chart::pressure_bar;
 use crate::page::layout::{Layout, action_button};
 use crate::text::{encode, group_digits, percent, visible};
 use crate::{ActionMode, Dashboard, Viewer};
@@ -45,8 +45,15 @@ pub(crate) async fn show(
     Query(query): Query<ChatQuery>,
 ) -> Result<Markup, PageError> {
     let session = session_name(&viewer, &query.session);
-    let room = find_rooms(&dashboard, &viewer, &session)?.room(&session)?;
-    Ok(render(&dashboard, &session, &room.state()))
+    let rooms = find_rooms(&dashboard, &viewer, &session)?;
+    let room = rooms.room(&session)?;
+    let model = rooms.model_name();
+    Ok(render(
+        &dashboard,
+        &session,
+        &room.state(),
+        model.as_deref(),
+    ))
 }
 
 /// Does what a form asks for, beside the answer: the page shows how it goes on.
@@ -106,9 +113,10 @@ fn find_rooms<'a>(
     rooms.ok_or_else(|| PageError::not_found(session))
 }
 
-fn render(dashboard: &Dashboard, session: &str, state: &ChatState) -> Markup {
+fn render(dashboard: &Dashboard, session: &str, state: &ChatState, model: Option<&str>) -> Markup {
     let fields = [("session", session)];
     let body = html! {
+        @if state.items.is_empty() { (render_purpose(model)) }
         (render_metrics(state))
         div.chat {
             ol aria-label="Conversation" {
@@ -119,12 +127,14 @@ fn render(dashboard: &Dashboard, session: &str, state: &ChatState) -> Markup {
                 Some(ChatNotification::Compacted) => p.notice role="status" { (COMPACTED) },
                 Some(ChatNotification::Failed { error }) => div.notice.warning role="alert" {
                     p { "Compaction failed: " (visible(error)) ". Nothing was changed." }
-                    (action_button(dashboard, "/chat/retry", "Retry compaction", &fields))
+                    (action_button(dashboard, "/chat/retry", "Retry", &fields))
+                },
+                Some(ChatNotification::Unanswered { error }) => div.notice.warning role="alert" {
+                    p { "The model did not answer: " (visible(error)) "." }
                 },
                 Some(ChatNotification::Dead) => div.notice.bad role="alert" {
                     p { (DEAD) }
                     (action_button(dashboard, "/chat/new", "Start New Session", &fields))
-                    (action_button(dashboard, "/chat/retry", "Retry compaction", &fields))
                 },
                 None => "",
             }
@@ -134,6 +144,17 @@ fn render(dashboard: &Dashboard, session: &str, state: &ChatState) -> Markup {
     Layout::new(dashboard, "Chat").page(&body)
 }
 
+/// Says what the page is for, before something is said.
+fn render_purpose(model: Option<&str>) -> Markup {
+    html! {
+        p.lead { "Talk until the window is full, and see what happens: the conversation is summarized, and goes on from its summary." }
+        @match model {
+            Some(model) => p.quiet { "You talk to " (visible(model)) "." },
+            None => p.quiet { "The model repeats what it is told. Choose a real one with " code { "compactctl dashboard --chat-model NAME" } "." },
+        }
+    }
+}
+
 fn render_metrics(state: &ChatState) -> Markup {
     let share = state.tokens as f64 / state.max_tokens.max(1) as f64;
     html! {
@@ -141,7 +162,7 @@ fn render_metrics(state: &ChatState) -> Markup {
             span { "Compactions: " strong #compaction-count { (group_digits(state.compaction_count)) } }
             @if state.tokens > 0 {
                 span #context-metrics { (group_digits(state.tokens)) " of " (group_digits(state.max_tokens)) " tokens (" (percent(share)) ")" }
-                (share_bar(share, &format!("{} of the window", percent(share))))
+                (pressure_bar(share, &format!("{} of the window", percent(share))))
             } @else {
                 span #context-metrics { "window of " (group_digits(state.max_tokens)) " tokens" }
             }
@@ -165,13 +186,20 @@ fn render_item(item: &ChatItem) -> Markup {
 
 fn render_input(dashboard: &Dashboard, session: &str, state: &ChatState) -> Markup {
     let is_closed = state.input != InputState::Open;
+    let is_failed = matches!(
+        state.notification,
+        Some(ChatNotification::Failed { .. } | ChatNotification::Dead)
+    );
     html! {
         form #say method="post" action=(dashboard.link("/chat/send")) {
             input type="hidden" name="token" value=(dashboard.token.as_str());
             input type="hidden" name="session" value=(session);
             label.unseen for="words" { "Your message" }
             textarea #words name="words" required disabled[is_closed] placeholder="Say something" {}
-            div.actions { button.first type="submit" disabled[is_closed] { "Send" } }
+            div.actions {
+                button.first type="submit" disabled[is_closed] { "Send" }
+                @if is_failed { button type="submit" formaction=(dashboard.link("/chat/retry")) formnovalidate { "Retry compaction" } }
+            }
         }
     }
 }

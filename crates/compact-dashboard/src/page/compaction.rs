@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use compact::overview::{CompactionReading, EntrySubject, ViewEntry};
+use compact::chart::describe_change;
+use compact::overview::{CompactionReading, EntrySubject, LeftOutName, ViewEntry};
 use compact::receipt::Receipt;
 use compact::store::CompactionRecord;
 use maud::{Markup, html};
@@ -15,7 +16,7 @@ use crate::composition::speaker;
 use crate::page::PageError;
 use crate::page::chart::stacked_bar;
 use crate::page::layout::{Layout, action_button};
-use crate::page::session::{render_retention, token_change};
+use crate::page::session::render_retention;
 use crate::text::{count, encode, foreign, group_digits, minute, visible};
 use crate::{Dashboard, Viewer};
 
@@ -25,6 +26,9 @@ const OPENING: usize = 140;
 const PAGE: usize = 120;
 /// How many characters of the summary are shown before it is opened as an entry of its own.
 const SUMMARY: usize = 24_000;
+/// How many names that a view lacks are shown at once, and how many on demand.
+const LEFT_OUT_OPEN: usize = 24;
+const LEFT_OUT_SHOWN: usize = 400;
 
 /// What the address asks for.
 #[derive(Debug, Deserialize)]
@@ -64,15 +68,18 @@ pub(crate) async fn show(
         .read_compaction(&record.receipt_id)
         .await?;
     let comparison = Comparison::new(&reading);
+    // What cannot be computed again is counted in the receipt all the same.
+    let left_out = dashboard.compact.left_out_names(&record).await;
     let body = html! {
         (render_outcome(dashboard, &record, &comparison))
+        @if let Ok(left_out) = &left_out { (render_left_out(dashboard, &record, left_out)) }
         (render_summary(&reading, &comparison))
         (render_rows(dashboard, &record, &reading, &comparison, &query))
     };
     let title = format!("Compaction {number}");
     let session = dashboard.link(&format!("/session?name={}", encode(&query.name)));
     let layout = Layout::new(dashboard, &title).below(visible(&query.name), session);
-    Ok(layout.page(&body))
+    Ok(layout.without_updates().page(&body))
 }
 
 /// What became of an entry.
@@ -172,7 +179,7 @@ fn render_outcome(
     ];
     html! {
         section.state aria-label="Outcome" {
-            p.figure { strong { (token_change(receipt)) } }
+            p.figure { strong { (describe_change(receipt)) } }
             (stacked_bar(&parts, "What became of the tokens that went in"))
             ul.legend {
                 @for fate in fates {
@@ -207,6 +214,49 @@ fn render_terms(receipt: &Receipt) -> Markup {
         div { dt { "Summary" } dd { "v" (receipt.summary_version) ", " (group_digits(receipt.summary_tokens.0)) " tokens, by " (foreign(&receipt.summarizer)) } }
         @if let Some(model) = &receipt.model { div { dt { "Model" } dd { (foreign(model)) } } }
         @if let Some(note) = &receipt.note { div { dt { "Wish" } dd { (foreign(note)) } } }
+    }
+}
+
+/// Shows what mattered and is in the archive only, each with the way back.
+fn render_left_out(
+    dashboard: &Dashboard,
+    record: &CompactionRecord,
+    left_out: &[LeftOutName],
+) -> Markup {
+    let address = |name: &LeftOutName| {
+        let pointer = format!("{}#{}", record.receipt_id, name.ordinal);
+        dashboard.link(&format!("/entry?pointer={}", encode(&pointer)))
+    };
+    let show = |name: &LeftOutName| html! { li { a href=(address(name)) { (foreign(&clip(&name.text))) } } };
+    let (first, rest) = left_out.split_at(left_out.len().min(LEFT_OUT_OPEN));
+    html! {
+        @if record.receipt.origin().is_none() {
+            section aria-labelledby="left-out" {
+                h2 #left-out { "What the view no longer says" }
+                @if left_out.is_empty() {
+                    p { "Nothing that mattered: every name, number, decision and rule of what left stands in the summary or in what was kept." }
+                } @else {
+                    p { (count(left_out.len() as u64, "name", "names")) " of what left "
+                        @if left_out.len() == 1 { "is" } @else { "are" }
+                        " in no summary and in nothing that was kept. They are in the archive: follow one to the entry that says it, "
+                        "let your agent search for it (" code { "recall" } "), or go back before this compaction." }
+                    ul.names { @for name in first { (show(name)) } }
+                    @if !rest.is_empty() {
+                        details #more-names {
+                            summary { (count(rest.len() as u64, "more", "more")) }
+                            ul.names { @for name in rest.iter().take(LEFT_OUT_SHOWN) { (show(name)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn clip(text: &str) -> String {
+    match text.chars().count() > OPENING {
+        true => text.chars().take(OPENING).chain(['…']).collect(),
+        false => text.to_owned(),
     }
 }
 

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
+use compact::overview::CompactionReading;
 use compact::recall::SecretDisplay;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::action::find_compaction;
+use crate::composition::speaker;
 use crate::page::PageError;
 use crate::page::layout::Layout;
-use crate::text::{encode, group_digits, visible};
+use crate::text::{count, encode, group_digits, visible};
 use crate::{Dashboard, Viewer};
 
 /// How many characters of an entry stand on a page.
@@ -31,6 +33,8 @@ pub(crate) struct EntryQuery {
 /// What is shown of an entry.
 struct WholeEntry {
     title: String,
+    /// Who says it, through which tool, about which file, at what cost.
+    source: String,
     session: String,
     text: String,
     /// The address without the page of its text.
@@ -66,11 +70,24 @@ async fn find_entry(
     let text = reading.text(at);
     let (session, id) = (encode(name), encode(receipt));
     Ok(WholeEntry {
-        title: format!("Entry {}", group_digits(at as u64 + 1)),
+        title: format!("Entry {} of what went in", group_digits(at as u64 + 1)),
+        source: describe_source(&reading, at),
         session: name.clone(),
         text: text.ok_or_else(|| PageError::not_found(&format!("entry {at}")))?,
         address: format!("/entry?name={session}&receipt={id}&at={at}"),
     })
+}
+
+fn describe_source(reading: &CompactionReading, at: usize) -> String {
+    let subjects = reading.subjects();
+    let Some(subject) = subjects.get(at) else {
+        return String::new();
+    };
+    let mut parts = vec![speaker(subject).to_owned()];
+    parts.extend(subject.tool.clone());
+    parts.extend(subject.path.clone());
+    parts.push(count(reading.entry_tokens(at).0, "token", "tokens"));
+    parts.join(" · ")
 }
 
 async fn find_pointed(
@@ -86,7 +103,8 @@ async fn find_pointed(
         return Err(PageError::not_found(pointer));
     }
     Ok(WholeEntry {
-        title: format!("Entry {}", pointer.rsplit('#').next().unwrap_or_default()),
+        title: format!("Entry #{}", pointer.rsplit('#').next().unwrap_or_default()),
+        source: entry.role.as_str().to_owned(),
         session: entry.session_id.clone(),
         text: entry.text(),
         address: format!("/entry?pointer={}", encode(pointer)),
@@ -100,6 +118,7 @@ fn render(dashboard: &Dashboard, entry: &WholeEntry, page: usize) -> Markup {
     let last = (first + PAGE).min(all);
     let address = |page: usize| dashboard.link(&format!("{}&page={page}", entry.address));
     let body = html! {
+        p.source { (visible(&entry.source)) }
         pre.entry dir="auto" tabindex="0" role="region" aria-label="Text of the entry" { (visible(&shown)) }
         @if all > PAGE {
             nav.pages aria-label="Parts of the entry" {
@@ -111,5 +130,5 @@ fn render(dashboard: &Dashboard, entry: &WholeEntry, page: usize) -> Markup {
     };
     let session = dashboard.link(&format!("/session?name={}", encode(&entry.session)));
     let layout = Layout::new(dashboard, &entry.title).below(visible(&entry.session), session);
-    layout.page(&body)
+    layout.without_updates().page(&body)
 }

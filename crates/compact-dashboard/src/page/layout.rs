@@ -10,6 +10,7 @@ pub(crate) struct Layout<'a> {
     title: &'a str,
     notice: Option<&'a str>,
     trail: Option<(String, String)>,
+    is_live: bool,
 }
 
 impl<'a> Layout<'a> {
@@ -20,7 +21,14 @@ impl<'a> Layout<'a> {
             title,
             notice: None,
             trail: None,
+            is_live: true,
         }
+    }
+
+    /// Says that nothing on the page changes any more, so that nobody need look.
+    pub(crate) fn without_updates(mut self) -> Layout<'a> {
+        self.is_live = false;
+        self
     }
 
     /// Says what was just done.
@@ -48,7 +56,9 @@ impl<'a> Layout<'a> {
                     title { (self.title) " · Compact" }
                     link rel="stylesheet" href=(link("/asset/style.css"));
                     link rel="icon" type="image/svg+xml" href=(link("/asset/icon.svg"));
-                    script src=(link("/asset/live.js")) defer data-live=(link(&format!("/live?seen={}", self.dashboard.changes.count()))) {}
+                    @if self.is_live {
+                        script src=(link("/asset/live.js")) defer data-live=(link(&format!("/live?seen={}", self.dashboard.changes.count()))) {}
+                    }
                 }
                 body {
                     a.skip href="#content" { "Skip to content" }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use compact::overview::{ListedSession, SessionList, SessionListQuery, SessionOrigin};
+use compact::overview::{
+    ListedSession, SessionEvent, SessionList, SessionListQuery, SessionOrigin,
+};
 use compact::recall::{RecallQuery, SearchHit};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::PageError;
-use crate::page::chart::share_bar;
+use crate::page::chart::pressure_bar;
 use crate::page::layout::Layout;
 use crate::text::{count, encode, foreign, group_digits, percent, short_number, time_ago};
 use crate::{Dashboard, Viewer};
@@ -152,7 +154,7 @@ fn render_sessions(
                             th scope="col" { "Session" }
                             th scope="col" { "From" }
                             th scope="col" { "Model" }
-                            th.number scope="col" { "Window after" }
+                            th.number scope="col" { "Window" }
                             th.number scope="col" { "Compactions" }
                             th.number scope="col" { "Kept" }
                             th.number scope="col" { "Last" }
@@ -184,35 +186,47 @@ fn render_row(dashboard: &Dashboard, listed: &ListedSession, now: Timestamp) -> 
     html! {
         tr {
             th scope="row" { a href=(address) { (foreign(&info.session_id)) } }
-            td data-label="From" {
-                (source_name(listed))
-                @if listed.failed.is_some() { " " span.badge.bad { "last attempt failed" } }
-            }
+            td.from data-label="From" { (source_name(listed)) }
             td data-label="Model" { @match &listed.model { Some(model) => (foreign(model)), None => span.quiet { "–" } } }
-            td.number data-label="Window after" { (render_pressure(listed)) }
-            td.number data-label="Compactions" { (group_digits(info.compactions)) }
+            td.number data-label="Window" { (render_pressure(listed)) }
+            td.number data-label="Compactions" {
+                @if listed.last_event() == SessionEvent::Copy { span.quiet { "–" } } @else { (group_digits(info.compactions)) }
+            }
             td.number data-label="Kept" { @match listed.retention { Some(share) => (percent(share)), None => span.quiet { "–" } } }
-            td.number data-label="Last" { (time_ago(info.last_at.as_deref(), now)) }
+            td.number data-label="Last" { (render_last_event(listed, now)) }
         }
     }
 }
 
+/// Shows what happened last, and when.
+fn render_last_event(listed: &ListedSession, now: Timestamp) -> Markup {
+    let words = match listed.last_event() {
+        SessionEvent::Request => html! { span.quiet { "request" } },
+        SessionEvent::Compaction => html! { span.quiet { "compacted" } },
+        SessionEvent::Failure => html! { span.badge.bad { "compaction failed" } },
+        SessionEvent::Copy => html! { span.quiet { "copied" } },
+        SessionEvent::Start => html! { span.quiet { "started" } },
+    };
+    html! { span.lines { (time_ago(listed.info.last_at.as_deref(), now)) (words) } }
+}
+
+/// Shows how full the window is now.
 fn render_pressure(listed: &ListedSession) -> Markup {
-    let Some((before, after)) = listed.tokens else {
+    let Some(tokens) = listed.tokens_now() else {
         return html! { span.quiet { "–" } };
     };
     let window = listed.window.tokens.0.max(1);
-    let share = after.0 as f64 / window as f64;
+    let share = tokens.0 as f64 / window as f64;
     let label = format!(
-        "{} of {} tokens after the last compaction, {} before",
-        group_digits(after.0),
+        "{} of {} tokens, {}",
+        group_digits(tokens.0),
         group_digits(window),
-        group_digits(before.0)
+        percent(share)
     );
     html! {
         span.pressure title=(label) {
-            span { (short_number(before.0)) " → " (short_number(after.0)) }
-            (share_bar(share, &label))
+            span { (short_number(tokens.0)) span.quiet { " of " (short_number(window)) } }
+            (pressure_bar(share, &label))
         }
     }
 }
@@ -223,6 +237,7 @@ pub(crate) fn source_name(listed: &ListedSession) -> String {
         SessionOrigin::Hook => "hook".to_owned(),
         SessionOrigin::Run => "run".to_owned(),
         SessionOrigin::Compaction => match listed.info.format.as_deref() {
+            None if listed.request.is_some() => "live session".to_owned(),
             None => "–".to_owned(),
             Some("entries") => "live session".to_owned(),
             Some(format) => format.replace(['-', '_'], " "),

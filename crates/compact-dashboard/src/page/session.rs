@@ -4,21 +4,25 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
+use compact::Error;
+use compact::chart::{ChartSize, SessionChart, describe_change};
 use compact::message::EntryHash;
-use compact::overview::{CompactionReading, SessionCurve, SessionSource};
+use compact::overview::{CompactionReading, ListedSession, SessionCurve, SessionSource};
 use compact::policy::CompactionCause;
 use compact::policy::economy::CacheWarmth;
 use compact::receipt::Retention;
-use compact::spending::{CompactionCost, SpendingQuery};
+use compact::spending::{ColdResume, CompactionCost, SpendingQuery, SpendingReport};
 use compact::store::{CompactionRecord, StoredReceipt};
+use compact::token::Tokens;
 use jiff::Timestamp;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
+use crate::digest::SessionDigest;
 use crate::page::PageError;
-use crate::page::chart::{CurveMark, session_curve, share_bar};
+use crate::page::chart::{pressure_bar, share_bar};
 use crate::page::layout::{Layout, action_button};
 use crate::page::money::render_balance;
 use crate::text::{count, dollars, encode, foreign, group_digits, minute, percent, time_ago};
@@ -26,6 +30,8 @@ use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
+/// How many of the largest entries are shown at once.
+const LARGEST_OPEN: usize = 5;
 /// How many compactions a page lists, the newest first.
 const ROWS: usize = 100;
 
@@ -48,33 +54,29 @@ pub(crate) async fn show(
         return Err(PageError::not_found(name));
     }
     let records = dashboard.compact.session_records(name).await?;
+    let state = dashboard.compact.describe_session(name).await?;
     let source = dashboard.compact.session_source(name).await?;
-    let Some(latest) = records.last() else {
-        let source = source.ok_or_else(|| PageError::not_found(name))?;
-        return Ok(render_empty(dashboard, &query, &source));
+    if state.is_none() && source.is_none() {
+        return Err(PageError::not_found(name));
+    }
+    let facts = SessionFacts {
+        spent: read_spending(dashboard, name).await,
+        // An archive that cannot be read costs the curve and the parts, not the page.
+        digest: dashboard
+            .digests
+            .digest_of(&dashboard.compact, &records)
+            .await,
+        now: dashboard.compact.clock().now(),
+        state,
+        records,
     };
-    let protected = dashboard.compact.protected_entries(name).await?;
-    // An archive that cannot be read costs the curve and the parts, not the page.
-    let digest = dashboard
-        .digests
-        .digest_of(&dashboard.compact, &records)
-        .await;
-    let curve = digest.as_ref().map(|digest| &digest.curve);
-    let rules = digest
-        .as_ref()
-        .map_or(&[][..], |digest| digest.rules.as_slice());
-    let reading = dashboard.compact.read_compaction(&latest.receipt_id).await;
-    let now = dashboard.compact.clock().now();
-    let costs = find_costs(dashboard, name).await;
     let body = html! {
         @if let Some(source) = &source { (render_source(dashboard, source)) }
-        (render_state(dashboard, latest, curve.ok(), records.len(), now))
-        @match curve {
-            Ok(curve) => (render_curve(dashboard, curve, &records)),
-            Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
+        @if let Some(state) = &facts.state { (render_state(dashboard, state, &facts)) }
+        @match facts.records.last() {
+            Some(latest) => (render_records(dashboard, latest, &facts).await?),
+            None => p { "Nothing was compacted in it yet. What fills its window is shown as soon as it is." },
         }
-        @if let Ok(reading) = &reading { (render_window(dashboard, latest, reading, rules, &protected)) }
-        (render_compactions(dashboard, &records, &costs, now))
     };
     let notice = dashboard.notices.find(query.done);
     let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
@@ -82,8 +84,47 @@ pub(crate) async fn show(
     Ok(layout.page(&body))
 }
 
-/// Reads from the journal what the compactions of a session cost and saved.
-async fn find_costs(dashboard: &Dashboard, name: &str) -> HashMap<String, CompactionCost> {
+/// What is known of a session.
+struct SessionFacts {
+    records: Vec<CompactionRecord>,
+    state: Option<ListedSession>,
+    digest: Result<Arc<SessionDigest>, Error>,
+    spent: SpendingReport,
+    now: Timestamp,
+}
+
+impl SessionFacts {
+    /// Returns the window that its requests were counted against, or else that of its model.
+    fn window(&self, dashboard: &Dashboard) -> u64 {
+        let known = self.state.as_ref().filter(|state| state.model.is_some());
+        let model = self
+            .digest
+            .as_ref()
+            .ok()
+            .and_then(|d| d.curve.model.clone());
+        let tokens = match known {
+            Some(state) => state.window.tokens,
+            None => dashboard.compact.window(model.as_deref()).tokens,
+        };
+        tokens.0.max(1)
+    }
+
+    /// Returns how full the window is, and when that was counted.
+    fn tokens_now(&self) -> Option<(u64, &'static str)> {
+        let state = self.state.as_ref()?;
+        if let Some(request) = &state.request {
+            return Some((request.tokens.0, "with the last request and its answer"));
+        }
+        if let Some(tokens) = state.tokens_now() {
+            return Some((tokens.0, "after the last compaction"));
+        }
+        let last = self.digest.as_ref().ok()?.curve.calls.last()?;
+        Some((last.tokens.0, "with the last call that was copied"))
+    }
+}
+
+/// Reads from the journal what the requests and compactions of a session cost.
+async fn read_spending(dashboard: &Dashboard, name: &str) -> SpendingReport {
     let (compact, name) = (dashboard.compact.clone(), name.to_owned());
     let read = tokio::task::spawn_blocking(move || {
         compact.spending(&SpendingQuery {
@@ -91,51 +132,109 @@ async fn find_costs(dashboard: &Dashboard, name: &str) -> HashMap<String, Compac
             ..SpendingQuery::default()
         })
     });
-    read.await.unwrap_or_default().compactions
+    read.await.unwrap_or_default()
+}
+
+/// Shows what is on record of a session.
+async fn render_records(
+    dashboard: &Dashboard,
+    latest: &CompactionRecord,
+    facts: &SessionFacts,
+) -> Result<Markup, PageError> {
+    let compact = &dashboard.compact;
+    let protected = compact.protected_entries(&latest.session_id).await?;
+    let reading = compact.read_compaction(&latest.receipt_id).await;
+    Ok(html! {
+        @match &facts.digest {
+            Ok(digest) => (render_curve(dashboard, &digest.curve, facts)),
+            Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
+        }
+        (render_compactions(dashboard, &facts.records, &facts.spent.compactions, facts.now))
+        @if let (Ok(reading), Ok(digest)) = (&reading, &facts.digest) {
+            (render_window(dashboard, latest, reading, &digest.rules, &protected))
+        }
+    })
 }
 
 /// Shows the gauge and what there is to do.
-fn render_state(
-    dashboard: &Dashboard,
-    latest: &CompactionRecord,
-    curve: Option<&SessionCurve>,
-    compactions: usize,
-    now: Timestamp,
-) -> Markup {
-    let receipt = &latest.receipt;
-    let model = receipt
-        .model()
-        .or(curve.and_then(|curve| curve.model.as_deref()));
-    let window = dashboard.compact.window(model);
-    let fixed = number_field(receipt, "tokens_fixed");
-    let after = receipt.tokens_after().map(|tokens| tokens.0 + fixed);
-    let share = after.map(|after| after as f64 / window.tokens.0.max(1) as f64);
+fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFacts) -> Markup {
+    let window = facts.window(dashboard);
+    let (spent, now) = (&facts.spent, facts.now);
+    let digest = facts.digest.as_ref().ok();
+    let model = state.model.as_ref();
+    let model = model.or(digest.and_then(|digest| digest.curve.model.as_ref()));
     html! {
         section.state aria-label="State" {
-            @if let (Some(after), Some(share)) = (after, share) {
+            @if let Some((tokens, since)) = facts.tokens_now() {
+                @let share = tokens as f64 / window as f64;
                 div.gauge {
-                    p.figure { strong { (group_digits(after)) } " of " (group_digits(window.tokens.0)) " tokens" }
-                    (share_bar(share, &format!("{} of the window", percent(share))))
-                    p.quiet { (percent(share)) " of the window after the last compaction" }
+                    p.figure { strong { (group_digits(tokens)) } " of " (group_digits(window)) " tokens" }
+                    (pressure_bar(share, &format!("{} of the window", percent(share))))
+                    p.quiet { (percent(share)) " of the window " (since) }
                 }
             }
+            @if let Some(resume) = spent.resumes.first() { (render_resume(resume)) }
+            (render_failure(dashboard, state, now))
             dl.facts {
                 div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
-                div { dt { "Compactions" } dd { (group_digits(compactions as u64)) } }
-                @if let Some(curve) = curve {
-                    div { dt { "Calls" } dd { (group_digits(curve.calls.len() as u64)) } }
-                    div { dt { "Entries" } dd { (group_digits(curve.entries as u64)) } }
+                div { dt { "Compactions" } dd { (group_digits(state.info.compactions)) } }
+                @if let Some(digest) = digest.filter(|digest| digest.curve.entries > 0) {
+                    div { dt { "Calls archived" } dd { (group_digits(digest.curve.calls.len() as u64)) } }
+                    div { dt { "Entries" } dd { (group_digits(digest.curve.entries as u64)) } }
                 }
-                div { dt { "Format" } dd { (latest.format) } }
-                div { dt { "Last" } dd { (time_ago(Some(&latest.created_at), now)) } }
+                @if spent.all.requests > 0 {
+                    div { dt { "Cost so far" } dd { (dollars(spent.all.cost_usd)) ", " (count(spent.all.requests, "request", "requests")) } }
+                    div { dt { "In the last hour" } dd { (dollars(spent.hour.cost_usd)) } }
+                }
+                @if let Some(format) = &state.info.format { div { dt { "Format" } dd { (format) } } }
+                div { dt { "Last" } dd { (time_ago(state.info.last_at.as_deref(), now)) } }
             }
-            (render_actions(dashboard, &latest.session_id))
+            @if !facts.records.is_empty() { (render_actions(dashboard, state)) }
         }
     }
 }
 
+/// Shows what the next message costs, before somebody sends it.
+fn render_resume(resume: &ColdResume) -> Markup {
+    html! {
+        p #next-message {
+            @match resume.seconds_left {
+                0 => { "The provider’s cache has let it go: the next message costs " strong { (dollars(resume.cold_usd)) }
+                    ", " (dollars(resume.warm_usd)) " had it come in time." },
+                left => { "The next message costs " strong { (dollars(resume.warm_usd)) } " while the provider’s cache is warm, for "
+                    (left / 60) ":" (format!("{:02}", left % 60)) " min, and " strong { (dollars(resume.cold_usd)) } " once it is cold." },
+            }
+        }
+    }
+}
+
+/// Shows a compaction that came to nothing, with the way to try it again.
+fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) -> Markup {
+    let fields = [("name", state.info.session_id.as_str())];
+    html! {
+        @if let Some(failed) = &state.failed {
+            div.notice.warning role="alert" {
+                p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
+                    (count(failed.tokens, "token", "tokens")) (explain_failure(&failed.outcome)) ". Nothing was changed." }
+                (action_button(dashboard, "/do/retry", "Retry", &fields))
+            }
+        }
+    }
+}
+
+/// Returns why an attempt came to nothing, in words; nothing where it is not known.
+fn explain_failure(outcome: &str) -> &'static str {
+    match outcome {
+        "insufficient" => ": what must stay leaves the trigger reached",
+        "does_not_fit" => ": what must stay does not fit",
+        "store_failed" => ": the store could not be written",
+        _ => "",
+    }
+}
+
 /// Shows what there is to do with a session.
-fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
+fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
+    let name = state.info.session_id.as_str();
     let to = |page: &str| dashboard.link(&format!("/{page}?name={}", encode(name)));
     html! {
         div.actions {
@@ -144,13 +243,18 @@ fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
                     input type="hidden" name="token" value=(dashboard.token.as_str());
                     input type="hidden" name="name" value=(name);
                     button.first type="submit" { "Compact now" }
-                    label for="budget" { "to at most" }
-                    input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
-                    span #budget-unit { "tokens" }
+                    span.pair {
+                        label for="budget" { "to at most" }
+                        input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
+                        span #budget-unit { "tokens" }
+                    }
                 }
             }
-            a.button href=(to("new")) { "Start New Session…" }
-            a.button href=(to("ledger")) { "What it remembers" }
+            // A copy that nobody compacted has no summary to go on from.
+            @if state.info.compactions > 0 {
+                a.button href=(to("new")) { "Start New Session…" }
+                a.button href=(to("ledger")) { "What it remembers" }
+            }
             a.button href=(to("original")) download { "Download the original" }
         }
         form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
@@ -159,18 +263,6 @@ fn render_actions(dashboard: &Dashboard, name: &str) -> Markup {
             div.field { input #q type="search" name="q" autocomplete="off"; button type="submit" { "Search" } }
         }
     }
-}
-
-/// Shows a session that has nothing on record but where it comes from.
-fn render_empty(dashboard: &Dashboard, query: &SessionQuery, source: &SessionSource) -> Markup {
-    let notice = dashboard.notices.find(query.done);
-    let body = html! {
-        (render_source(dashboard, source))
-        p { "Nothing was compacted in it yet." }
-    };
-    let layout = Layout::new(dashboard, &query.name).with_notice(notice.as_deref());
-    let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
-    layout.page(&body)
 }
 
 /// Shows where a session comes from, and what its agent should be given.
@@ -204,89 +296,62 @@ fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
     value.and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn render_curve(
-    dashboard: &Dashboard,
-    curve: &SessionCurve,
-    records: &[CompactionRecord],
-) -> Markup {
-    if curve.calls.is_empty() {
+fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
+    let latest = facts.records.last();
+    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
+    let requests = facts.spent.requests.iter();
+    let (before, later): (Vec<_>, Vec<_>) = requests.partition(|request| Some(request.at) <= since);
+    if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
-    let latest = records.last();
-    let model = latest.and_then(|record| record.receipt.model());
-    let window = dashboard.compact.window(model.or(curve.model.as_deref()));
-    let marks = curve_marks(dashboard, curve, records);
-    let view = latest.and_then(|record| {
-        let after = record.receipt.tokens_after()?;
-        Some(after.0 + number_field(&record.receipt, "tokens_fixed"))
-    });
-    let reported = curve
-        .calls
-        .iter()
-        .filter(|call| call.usage.is_some())
-        .count();
+    let window = facts.window(dashboard);
+    let mut chart = SessionChart::from_session(curve, &facts.records, Tokens(window));
+    let records = facts.records.iter();
+    let made = records.filter(|record| record.receipt.tokens_after().is_some());
+    for (mark, record) in chart.marks.iter_mut().zip(made) {
+        mark.address = Some(compaction_address(dashboard, record));
+    }
+    // Where every call was counted by its provider, nothing is estimated.
+    let is_counted = before.len() == chart.calls.len();
+    if is_counted {
+        chart.calls = before.iter().map(|request| request.prompt.0).collect();
+    }
+    if !later.is_empty() {
+        chart.last_view = None;
+        let prompts = later.iter().map(|request| request.prompt.0);
+        chart.calls.extend(prompts);
+    }
+    let calls = curve.calls.iter();
+    let reported = match is_counted {
+        true => chart.calls.len(),
+        false => calls.filter(|call| call.usage.is_some()).count() + later.len(),
+    };
     html! {
         section aria-labelledby="calls" {
             h2 #calls { "Tokens sent with each call" }
             figure {
-                (session_curve(curve, view, window.tokens.0, &marks))
+                div.wide { (PreEscaped(chart.to_svg(ChartSize::Wide))) }
+                div.narrow { (PreEscaped(chart.to_svg(ChartSize::Narrow))) }
                 figcaption {
                     @match reported {
+                        all if all == chart.calls.len() => "As the provider reported it.",
                         0 => "Estimated from the archived original.",
-                        all if all == curve.calls.len() => "As the provider reported it.",
-                        some => { (group_digits(some as u64)) " calls as the provider reported them, the others estimated." },
+                        some => { (count(some as u64, "call", "calls")) " as the provider reported it, the others estimated." },
                     }
-                    " A numbered line is a compaction: follow it to see what it did."
+                    @if !chart.marks.is_empty() { " A numbered line is a compaction: follow it to see what it did." }
+                    @if chart.calls.iter().all(|sent| sent.saturating_mul(3) < window) {
+                        " The window of " (group_digits(window)) " tokens is far above."
+                    }
                 }
             }
         }
     }
 }
 
-/// Returns a mark for each compaction; one after which no call was archived stands at the end.
-fn curve_marks(
-    dashboard: &Dashboard,
-    curve: &SessionCurve,
-    records: &[CompactionRecord],
-) -> Vec<CurveMark> {
-    let made = records
-        .iter()
-        .enumerate()
-        .filter(|(_, record)| record.receipt.tokens_after().is_some());
-    made.map(|(number, record)| {
-        let seen = curve
-            .calls
-            .iter()
-            .position(|call| call.compaction == Some(number));
-        CurveMark {
-            call: seen.unwrap_or(curve.calls.len()),
-            address: compaction_address(dashboard, record),
-            label: format!(
-                "Compaction {}: {}",
-                number + 1,
-                token_change(&record.receipt)
-            ),
-        }
-    })
-    .collect()
-}
-
 /// Returns the address of a compaction's page.
 pub(crate) fn compaction_address(dashboard: &Dashboard, record: &CompactionRecord) -> String {
     let (session, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
     dashboard.link(&format!("/compaction?name={session}&receipt={receipt}"))
-}
-
-/// Returns tokens before and after, in words.
-pub(crate) fn token_change(receipt: &StoredReceipt) -> String {
-    let tokens = |tokens: Option<compact::token::Tokens>| {
-        tokens.map_or_else(|| "–".to_owned(), |tokens| group_digits(tokens.0))
-    };
-    format!(
-        "{} → {} tokens",
-        tokens(receipt.tokens_before()),
-        tokens(receipt.tokens_after())
-    )
 }
 
 /// Shows what filled the window when it was compacted last.
@@ -312,7 +377,7 @@ fn render_window(
                 (render_parts("By rule", rules, parts.total))
             }
             h3 { "The largest entries" }
-            ol.large { @for entry in &parts.largest { (render_large(dashboard, latest, reading, entry, protected)) } }
+            (render_largest(dashboard, latest, reading, &parts.largest, protected))
         }
     }
 }
@@ -332,6 +397,27 @@ fn render_parts(title: &str, parts: &[WindowPart], total: u64) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Shows a few of the largest entries, and the rest on demand.
+fn render_largest(
+    dashboard: &Dashboard,
+    latest: &CompactionRecord,
+    reading: &CompactionReading,
+    entries: &[LargeEntry],
+    protected: &BTreeSet<EntryHash>,
+) -> Markup {
+    let (first, rest) = entries.split_at(entries.len().min(LARGEST_OPEN));
+    let show = |entry: &LargeEntry| render_large(dashboard, latest, reading, entry, protected);
+    html! {
+        ol.large { @for entry in first { (show(entry)) } }
+        @if !rest.is_empty() {
+            details #more-entries {
+                summary { (count(rest.len() as u64, "more", "more")) }
+                ol.large start=(first.len() + 1) { @for entry in rest { (show(entry)) } }
             }
         }
     }
@@ -389,17 +475,12 @@ fn render_compactions(
                 table.compactions {
                     thead { tr {
                         th scope="col" { "#" }
-                        th scope="col" { "When" }
-                        th scope="col" { "Why" }
-                        th.number scope="col" { "Tokens" }
-                        th.number scope="col" { "Kept of what mattered" }
-                        th.number scope="col" { "Left to the summary" }
-                        th.number scope="col" { "Cut" }
-                        th.number scope="col" { "Put back" }
-                        th.number scope="col" { "Took" }
-                        th scope="col" { "Cache" }
-                        th.number scope="col" { "Cost" }
-                        th.number scope="col" { "Saved" }
+                        th scope="col" { "When and why" }
+                        th scope="col" { "Tokens" }
+                        th scope="col" { "Kept of what mattered" }
+                        th scope="col" { "Entries" }
+                        th scope="col" { "Cost" }
+                        th scope="col" { "Saved" }
                         th scope="col" { span.unseen { "Actions" } }
                     } }
                     tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, costs.get(&record.receipt_id), now)) } }
@@ -429,18 +510,25 @@ fn render_compaction_row(
     ];
     html! {
         tr {
-            th scope="row" { a href=(compaction_address(dashboard, record)) { (number + 1) } }
-            td data-label="When" { (time_ago(Some(&record.created_at), now)) }
+            th scope="row" { a href=(compaction_address(dashboard, record)) aria-label={ "Compaction " (number + 1) } { (number + 1) } }
+            td data-label="When and why" {
+                span.lines { (time_ago(Some(&record.created_at), now))
+                    span.quiet { (cost.and_then(|cost| cost.cause).map_or("", name_cause)) } }
+            }
             @if let Some(origin) = receipt.origin() {
-                td colspan="10" { "a copy that a " (origin) " left; nothing was compacted" }
+                td colspan="5" { "a copy that a " (origin) " left; nothing was compacted" }
             } @else {
-                td data-label="Why" { (cost.and_then(|cost| cost.cause).map_or("–", name_cause)) }
-                td.number data-label="Tokens" { (token_change(receipt)) }
-                td.number data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
-                td.number data-label="Left to the summary" { (group_digits(number_field(receipt, "pruned_count"))) }
-                td.number data-label="Cut" { (group_digits(cut.unwrap_or(0))) }
-                td.number data-label="Put back" { (group_digits(retention.as_ref().map_or(0, |r| r.repaired))) }
-                td.number data-label="Took" { (receipt.elapsed_ms().map_or_else(|| "–".to_owned(), |ms| format!("{} ms", group_digits(ms)))) }
+                td data-label="Tokens" {
+                    span.lines { (describe_change(receipt))
+                        span.quiet { @if let Some(ms) = receipt.elapsed_ms() { "in " (group_digits(ms)) " ms" } } }
+                }
+                td data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
+                td data-label="Entries" {
+                    span.lines { span { (group_digits(number_field(receipt, "pruned_count"))) " left, " (group_digits(cut.unwrap_or(0))) " cut" }
+                        @if let Some(back) = retention.as_ref().map(|r| r.repaired).filter(|back| *back > 0) {
+                            span.quiet { (count(back, "fact", "facts")) " put back" }
+                        } }
+                }
                 (render_cost_cells(cost))
             }
             td.row-actions data-label="Do" {
@@ -451,21 +539,22 @@ fn render_compaction_row(
     }
 }
 
-/// Shows what the cache was like, what the view cost, and what came of it.
+/// Shows what the view cost, what the cache was like, and what came of it.
 fn render_cost_cells(cost: Option<&CompactionCost>) -> Markup {
-    let warmth = cost
-        .and_then(|cost| cost.warmth)
-        .map(|warmth| match warmth {
-            CacheWarmth::Warm => "warm",
-            CacheWarmth::Cold => "cold",
-            CacheWarmth::Unused => "not used",
-        });
+    let warmth = cost.and_then(|cost| cost.warmth);
+    let warmth = warmth.map(|warmth| match warmth {
+        CacheWarmth::Warm => "cache warm",
+        CacheWarmth::Cold => "cache cold",
+        CacheWarmth::Unused => "cache not used",
+    });
     html! {
-        td data-label="Cache" { (warmth.unwrap_or("–")) }
-        td.number data-label="Cost" { @match cost.and_then(|cost| cost.cost_usd) { Some(usd) => (dollars(usd)), None => "–" } }
-        td.number data-label="Saved" {
+        td data-label="Cost" {
+            span.lines { @match cost.and_then(|cost| cost.cost_usd) { Some(usd) => (dollars(usd)), None => "–" }
+                span.quiet { (warmth.unwrap_or_default()) } }
+        }
+        td data-label="Saved" {
             @match cost.and_then(|cost| Some((cost, cost.saved_usd?))) {
-                Some((cost, usd)) => { (render_balance(usd)) " " span.quiet { "in " (count(cost.requests, "request", "requests")) } },
+                Some((cost, usd)) => span.lines { (render_balance(usd)) span.quiet { "in " (count(cost.requests, "request", "requests")) } },
                 None => "–",
             }
         }
@@ -493,7 +582,7 @@ pub(crate) fn render_retention(retention: Option<&Retention>) -> Markup {
     };
     html! {
         @match retention.share_kept() {
-            Some(share) => { (percent(share)) " " span.quiet { (group_digits(retention.kept)) " of " (group_digits(retention.anchors)) } },
+            Some(share) => span.lines { span { (percent(share)) } span.quiet { (group_digits(retention.kept)) " of " (group_digits(retention.anchors)) } },
             None => span.quiet { "nothing to keep" },
         }
     }

@@ -67,6 +67,9 @@ pub(super) const DOES_NOT_FIT: &str = "does_not_fit";
 /// out.
 pub(super) const STORE_FAILED: &str = "store_failed";
 
+/// The outcome that a person puts in the place of a failure: the next attempt may be made at once.
+pub const RETRY_ASKED: &str = "retry_asked";
+
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use compact_core::engine::{LeftOutName, find_left_out};
 use compact_core::frame;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry};
@@ -45,6 +46,34 @@ impl Manager {
         let ledger = Arc::unwrap_or_clone(job.measured.ledger);
         let memory = split_layers(&view, &conversation, &pins, ledger);
         Ok(self.redact_memory(memory))
+    }
+
+    /// What mattered in what a compaction left out and its view says nowhere: it is in the archive only. Policy and
+    /// estimator must be those of its receipt.
+    pub async fn left_out_names(
+        &self,
+        record: &CompactionRecord,
+    ) -> Result<Vec<LeftOutName>, Error> {
+        let original = self.input_of(record).await?;
+        let (conversation, rules) = restore::read_conversation(&original.bytes, record)?;
+        let request = restore::request_of(record, &conversation, rules, &original.bytes);
+        let prior = self.prior_of(record).await?;
+        let mut job = self.measure_record(&request, record, prior).await?;
+        let Some(view) = self.view_of(record, &mut job).await? else {
+            return Ok(Vec::new());
+        };
+        let measured = &job.measured;
+        let (prior, ledger) = (measured.prior.as_ref(), &measured.ledger);
+        let style = measured.policy.strategy;
+        let read = &measured.conversation;
+        Ok(find_left_out(
+            &view,
+            read,
+            &measured.hashes,
+            prior,
+            ledger,
+            style,
+        ))
     }
 
     /// The layers without what the rules in force hide; the ledger was drawn under them.

@@ -237,7 +237,7 @@ impl Manager {
         let latest = self.catalog.latest_record(id).await.ok().flatten();
         let is_over = latest.is_some_and(|record| record.created_at > attempt.at);
         let is_unknown = [super::DOES_NOT_FIT, super::STORE_FAILED].contains(&&*attempt.outcome);
-        if is_over || is_unknown {
+        if is_over || is_unknown || attempt.outcome == super::RETRY_ASKED {
             return AttemptState::Clear;
         }
         AttemptState::Failed {

@@ -11,6 +11,7 @@ fn entry(session: &str, second: i64, fact: JournalFact) -> JournalEntry {
         session: session.to_owned(),
         project: Some("/srv".to_owned()),
         model: Some(MODEL.to_owned()),
+        window: None,
         fact,
     }
 }

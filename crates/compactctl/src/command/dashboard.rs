@@ -33,10 +33,8 @@ pub(super) fn run(
         true => ActionMode::ReadOnly,
         false => ActionMode::Allowed,
     };
-    // Sessions of the chat are reset; those that are shown were compacted by whatever profile.
-    let resets = App::load_with_profile(global, Some(Profile::HardReset))?;
     let dashboard = open_dashboard(app.compact(), "", actions, HostRule::Loopback)?;
-    let dashboard = dashboard.with_chat(resets.compact().clone());
+    let dashboard = add_chat(dashboard, global, args.chat_model.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -53,6 +51,26 @@ pub(super) fn open_dashboard(
 ) -> Result<Dashboard, Failure> {
     let made = Dashboard::new(compact.clone(), base, actions, hosts);
     made.ok_or_else(|| Failure::new(FailureCode::Unexpected, "the system gives no random bytes"))
+}
+
+/// Adds the page to talk in. Its sessions are reset; those that are shown were compacted by whatever profile.
+pub(super) fn add_chat(
+    dashboard: Dashboard,
+    global: &GlobalArgs,
+    model: Option<&str>,
+) -> Result<Dashboard, Failure> {
+    let resets = App::load_with_profile(global, Some(Profile::HardReset))?;
+    let resets = resets.compact();
+    let model = match model {
+        None => None,
+        Some(name) => Some(resets.chat_model(name)?.ok_or_else(|| {
+            Failure::usage(
+                format!("no server is configured that has {name}"),
+                "set summarizer.kind and summarizer.url: the chat talks to a model of that server",
+            )
+        })?),
+    };
+    Ok(dashboard.with_chat(resets.clone(), model))
 }
 
 async fn serve(

@@ -65,8 +65,9 @@ fn read_settings(args: &ServeArgs, global: &GlobalArgs) -> Result<GatewaySetting
 fn pages_and_gateway(
     gateway: &Arc<Gateway>,
     compact: &Compact,
+    global: &GlobalArgs,
 ) -> Result<(Router, ClosablePages), Failure> {
-    use super::dashboard::open_dashboard;
+    use super::dashboard::{add_chat, open_dashboard};
     use compact_dashboard::{ActionMode, HostRule};
     // A gateway without keys listens on this machine alone.
     let hosts = match compact.config().gateway.keys.is_empty() {
@@ -74,7 +75,7 @@ fn pages_and_gateway(
         false => HostRule::Any,
     };
     let pages = open_dashboard(compact, "/dashboard", ActionMode::Allowed, hosts)?;
-    let pages = Arc::new(pages);
+    let pages = Arc::new(add_chat(pages, global, None)?);
     let guarded = from_fn_with_state(Arc::clone(gateway), admit_viewer);
     let service = compact_dashboard::router(Arc::clone(&pages)).layer(guarded);
     let router = compact_gateway::router(Arc::clone(gateway)).merge(service);
@@ -123,6 +124,7 @@ async fn admit_viewer(
 fn pages_and_gateway(
     gateway: &Arc<Gateway>,
     _compact: &Compact,
+    _global: &GlobalArgs,
 ) -> Result<(Router, ClosablePages), Failure> {
     let router = compact_gateway::router(Arc::clone(gateway));
     Ok((router, ClosablePages))
@@ -155,7 +157,7 @@ async fn serve(
     let stopped = async move {
         let _ = asked.wait_for(|asked| *asked).await;
     };
-    let (router, dashboard) = pages_and_gateway(gateway, compact)?;
+    let (router, dashboard) = pages_and_gateway(gateway, compact, global)?;
     let stopped = async move {
         stopped.await;
         dashboard.close();

@@ -8,7 +8,9 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use compact::Compact;
-use compact::overview::{ListedSession, SessionList, SessionListQuery, SessionOrigin};
+use compact::overview::{
+    ListedSession, SessionEvent, SessionList, SessionListQuery, SessionOrigin,
+};
 use compact::spending::{SpendingQuery, SpendingReport};
 use jiff::Timestamp;
 use owo_colors::Style;
@@ -162,7 +164,14 @@ impl TopState {
             Column::right().style(dim),
         ]);
         let heads = [
-            "session", "from", "model", "before", "after", "window", "kept", "last",
+            "session",
+            "from",
+            "model",
+            "tokens",
+            "window",
+            "compacted",
+            "kept",
+            "last",
         ];
         table.add_row(heads.map(str::to_owned));
         for listed in &self.list.sessions {
@@ -173,25 +182,23 @@ impl TopState {
 }
 
 fn render_row(listed: &ListedSession, now: Timestamp) -> [String; 8] {
-    let tokens = |of: fn(&(compact::token::Tokens, compact::token::Tokens)) -> u64| {
-        let tokens = listed.tokens.as_ref();
-        tokens.map_or_else(|| "–".to_owned(), |tokens| group_digits(of(tokens)))
-    };
+    let unknown = || "–".to_owned();
+    let tokens = listed.tokens_now().map(|tokens| group_digits(tokens.0));
     let share = pressure(listed).map(format_percent);
     let kept = listed.retention.map(format_percent);
     let model = listed.model.as_deref().unwrap_or("–");
-    let state = match &listed.failed {
-        Some(_) => "failed".to_owned(),
-        None => source_name(listed).to_owned(),
+    let state = match listed.last_event() {
+        SessionEvent::Failure => "failed".to_owned(),
+        _ => source_name(listed).to_owned(),
     };
     [
         one_line(&listed.info.session_id, NAME_COLUMNS),
         state,
         one_line(model, NAME_COLUMNS),
-        tokens(|(before, _)| before.0),
-        tokens(|(_, after)| after.0),
-        share.unwrap_or_else(|| "–".to_owned()),
-        kept.unwrap_or_else(|| "–".to_owned()),
+        tokens.unwrap_or_else(unknown),
+        share.unwrap_or_else(unknown),
+        group_digits(listed.info.compactions),
+        kept.unwrap_or_else(unknown),
         time_since(listed.info.last_at.as_deref(), now),
     ]
 }
@@ -204,6 +211,7 @@ fn row_json(listed: &ListedSession) -> Value {
         "window": listed.window.tokens,
         "tokens_before": listed.tokens.map(|(before, _)| before),
         "tokens_after": listed.tokens.map(|(_, after)| after),
+        "tokens_now": listed.tokens_now(),
         "pressure": pressure(listed),
         "retention": listed.retention,
         "compactions": listed.info.compactions,
@@ -212,17 +220,20 @@ fn row_json(listed: &ListedSession) -> Value {
     })
 }
 
-/// The share of the window that the last compaction left filled.
+/// The share of the window that is filled now.
 fn pressure(listed: &ListedSession) -> Option<f64> {
-    let (_, after) = listed.tokens?;
-    Some(after.0 as f64 / listed.window.tokens.0.max(1) as f64)
+    let tokens = listed.tokens_now()?;
+    Some(tokens.0 as f64 / listed.window.tokens.0.max(1) as f64)
 }
 
 fn source_name(listed: &ListedSession) -> &str {
     match listed.origin {
         SessionOrigin::Hook => "hook",
         SessionOrigin::Run => "run",
-        SessionOrigin::Compaction => listed.info.format.as_deref().unwrap_or("–"),
+        SessionOrigin::Compaction => match listed.info.format.as_deref() {
+            None if listed.request.is_some() => "live",
+            format => format.unwrap_or("–"),
+        },
     }
 }
 

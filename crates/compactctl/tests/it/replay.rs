@@ -42,6 +42,9 @@ fn replay_compares_policies_over_stores_in_memory() {
     assert_eq!(rows.lines().count(), 1 + 2 * calls);
     let page = String::from_utf8(place.read("out.html")).expect("text");
     assert!(page.contains("<svg") && !page.contains("<script"));
+    let made = rolling["compactions"].as_u64().expect("compactions");
+    let marks = page.matches("aria-label=\"Compaction ").count();
+    assert_eq!(marks as u64, made, "every compaction is marked");
     assert!(!place.store().exists(), "a replay stores nothing");
 }
 

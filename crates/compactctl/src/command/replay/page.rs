@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use compact::chart::SessionChart;
 use compact::replay::{Totals, call_cost};
 
 use super::{PolicyReplay, SessionReplay};
@@ -74,6 +75,12 @@ pub(super) fn html(played: &[PolicyReplay]) -> String {
             cost_chart(&runs),
         ] {
             body.push_str(&chart.to_svg());
+        }
+        for (name, run) in &runs {
+            let drawn = SessionChart::from_replay(&run.replay);
+            let _ = writeln!(body, "<h3>{}: every call</h3>", plot::escape(name));
+            body.push_str(&drawn.to_standalone_svg());
+            let _ = writeln!(body, "<p>{}</p>", plot::escape(&drawn.describe()));
         }
         let rows = runs
             .iter()
