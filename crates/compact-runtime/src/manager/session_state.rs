@@ -312,6 +312,11 @@ impl SessionState {
         known.filter(|chain| *chain != Chain::EMPTY).collect()
     }
 
+    /// Names entries; those that the history has in the same places, which most have, are not hashed again.
+    pub fn hash_entries(&self, entries: &[Entry]) -> Vec<EntryHash> {
+        self.hashes_of(entries).0
+    }
+
     /// What providers reported of the current context.
     pub fn usage(&self) -> &ContextUsage {
         &self.usage
