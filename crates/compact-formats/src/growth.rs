@@ -110,7 +110,6 @@ impl Addition {
         );
         is_readable.then_some(Addition { bytes, spans })
     }
-
 }
 
 /// Returns messages with their places, the first of which is the list's `first`.

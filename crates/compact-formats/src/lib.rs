@@ -265,7 +265,7 @@ pub fn parse(
 }
 
 /// A transcript's bytes, with the place of every entry of its conversation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
     format: Format,
     rules: &'static WireRules,

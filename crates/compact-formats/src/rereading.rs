@@ -48,7 +48,9 @@ impl KnownMessages {
         let rest = match rest.first()? {
             b']' => rest,
             // What follows must be a message: a list may not end with a comma.
-            b',' => Some(rest.get(1..)?.trim_ascii_start()).filter(|rest| rest.starts_with(b"{"))?,
+            b',' => {
+                Some(rest.get(1..)?.trim_ascii_start()).filter(|rest| rest.starts_with(b"{"))?
+            }
             _ => return None,
         };
         let span = *open..end + (behind.len() - rest.len());
@@ -76,7 +78,9 @@ impl KnownMessages {
 
     fn moved_messages(&self, layout: &SourceLayout) -> Vec<Range<usize>> {
         match layout {
-            SourceLayout::List { messages, .. } => messages.iter().map(|span| self.moved(span)).collect(),
+            SourceLayout::List { messages, .. } => {
+                messages.iter().map(|span| self.moved(span)).collect()
+            }
             SourceLayout::Lines { .. } => Vec::new(),
         }
     }
@@ -139,12 +143,17 @@ impl Document {
     fn read_rest(&self, rest: &Bytes, known: &KnownMessages) -> Option<TranscriptReading> {
         let readable = readable_source(rest);
         let reading = (self.format.wire().read)(&readable, TranscriptScope::Live).ok()?;
-        let is_same_list = matches!(&reading.layout, SourceLayout::List { open, .. } if *open == known.span.start);
+        let is_same_list =
+            matches!(&reading.layout, SourceLayout::List { open, .. } if *open == known.span.start);
         (is_same_list && reading.problems.is_empty()).then_some(reading)
     }
 
     /// Returns the entries of messages that are known, as a reader finds them.
-    fn keep_entries(&self, conversation: &Conversation, known: &KnownMessages) -> Option<Vec<Entry>> {
+    fn keep_entries(
+        &self,
+        conversation: &Conversation,
+        known: &KnownMessages,
+    ) -> Option<Vec<Entry>> {
         let entries = &conversation.entries;
         if entries.len() != self.places.len() {
             return None;

@@ -14,6 +14,7 @@ use compact::format::validate::{self, Provider, Strictness};
 use compact::format::{self, ParsedTranscript, TranscriptScope};
 use compact::manager::SessionState;
 use compact::message::EntryHash;
+use compact::store::with_waiting;
 use compact::token::Tokens;
 use compact::{Error, ErrorKind, Prompt, Session};
 use http::HeaderMap;
@@ -126,7 +127,7 @@ impl Gateway {
         let handle = Handle::current();
         let worked = tokio::task::spawn_blocking(move || {
             let _place = place;
-            handle.block_on(work(&gateway))
+            with_waiting(|| handle.block_on(work(&gateway)))
         });
         worked.await.ok()
     }
@@ -298,7 +299,10 @@ impl Gateway {
         };
         let limit = self.limits.find(&request.upstream.name, model.as_deref());
         // Beside the live session: an agent may ask ahead and go on from its old history for a while.
-        let mut session = self.sessions.compact().session(&*live.name);
+        let mut session = match live.session.try_lock() {
+            Ok(session) => session.fork(),
+            Err(_) => self.sessions.compact().session(&*live.name),
+        };
         session.use_model(model.as_deref(), limit);
         let made = match session.summarize(parsed, None).await {
             Ok(Some(made)) => made,

@@ -129,7 +129,8 @@ fn an_entry_is_what_it_says_of_itself() {
 
 #[test]
 fn what_is_no_list_any_more_is_left_to_a_reader_of_all() {
-    let first = r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#;
+    let first =
+        r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}"#;
     let before = read(first, Format::OpenAiChat).unwrap();
     let rows = [
         r#"{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},]}"#,

@@ -156,6 +156,7 @@ enum PriorSearch {
 }
 
 /// A view over the first `covered` entries of the source, and the compaction that made it.
+#[derive(Clone)]
 struct FrozenView {
     covered: usize,
     view: View,
@@ -266,6 +267,21 @@ impl SessionState {
             lifetime: None,
             parent: None,
             call: None,
+        }
+    }
+
+    /// The same history and view, and what is known of their cost; nothing that was reported.
+    pub(crate) fn fork(&self) -> SessionState {
+        SessionState {
+            source: self.source.clone(),
+            document: self.document.clone(),
+            hashes: self.hashes.clone(),
+            cache: self.cache.clone(),
+            counted: self.counted.clone(),
+            frozen: self.frozen.clone(),
+            base: self.base.clone(),
+            search: self.search,
+            ..SessionState::new(self.id.clone(), &self.rules)
         }
     }
 
