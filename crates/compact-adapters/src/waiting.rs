@@ -65,7 +65,9 @@ mod tests {
     async fn work_that_panics_is_given_up_wherever_it_ran() {
         let panics = || panic!("broken");
         assert_eq!(run_waiting::<()>(panics).await, Err(WorkGivenUp));
-        let alone = with_waiting(|| futures::executor::block_on(run_waiting::<()>(panics)));
-        assert_eq!(alone, Err(WorkGivenUp));
+        let handle = tokio::runtime::Handle::current();
+        let alone = move || with_waiting(|| handle.block_on(run_waiting::<()>(panics)));
+        let alone = tokio::task::spawn_blocking(alone).await;
+        assert_eq!(alone.unwrap(), Err(WorkGivenUp));
     }
 }

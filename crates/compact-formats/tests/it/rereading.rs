@@ -21,7 +21,10 @@ fn write_body(members: &Value, key: Option<&str>, messages: &[String], more: &Va
     let list = messages.join(",");
     let inner = |value: &Value| {
         let text = value.to_string();
-        text[1..text.len() - 1].to_owned()
+        let inner = text
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        inner.unwrap_or_default().to_owned()
     };
     let Some(key) = key else {
         return format!("[{list}]");
@@ -42,8 +45,8 @@ fn reread(before: &ParsedTranscript, source: &str) -> bool {
     let Some(read_again) = before.document.reread(&before.conversation, &source) else {
         return false;
     };
-    let whole = parse(source, Some(format), TranscriptScope::Live);
-    let whole = whole.expect("a reader of all of it reads it too");
+    // A reader of all of it reads it too.
+    let whole = parse(source, Some(format), TranscriptScope::Live).unwrap();
     assert_eq!(seen_of(&read_again.parsed), seen_of(&whole));
     true
 }
