@@ -23,3 +23,4 @@ pub mod run;
 pub mod seal;
 pub mod store;
 pub mod transcript;
+pub mod waiting;

@@ -42,12 +42,13 @@ impl Document {
             return None;
         }
         let addition = Addition::new(self, added)?;
-        let elements = addition.elements(messages.len())?;
-        let mut reading = read(addition.bytes.as_bytes(), elements).ok()?;
-        flag::note_flags(addition.bytes.as_bytes(), &mut reading);
+        let bytes = addition.bytes.as_bytes();
+        let elements = list_elements(bytes, &addition.spans, messages.len())?;
+        let mut reading = read(bytes, elements).ok()?;
+        flag::note_flags(bytes, &mut reading);
         let last = conversation.entries.last();
         special_text::note_speakers_after(last.map(|entry| entry.role), &mut reading.drafts);
-        let is_plain = !self.names_storage() || !names_reasoning(&reading.drafts);
+        let is_plain = !self.names_storage() || !names_reasoning(drafted_blocks(&reading));
         if !is_plain || !is_certain(&conversation.entries, &reading) {
             return None;
         }
@@ -109,30 +110,34 @@ impl Addition {
         );
         is_readable.then_some(Addition { bytes, spans })
     }
+}
 
-    /// Returns the messages with their places, the first of which is the list's `first`.
-    fn elements(&self, first: usize) -> Option<ListElements<'_>> {
-        let element = |(nth, span): (usize, &Range<usize>)| {
-            let text = self.bytes.get(span.clone())?;
-            let raw: &RawValue = serde_json::from_str(text).ok()?;
-            let place = EntryPlace {
-                line: first + nth,
-                span: span.clone(),
-                part: None,
-            };
-            (raw.get().len() == text.len()).then_some((raw, place))
+/// Returns messages with their places, the first of which is the list's `first`.
+pub(crate) fn list_elements<'a>(
+    source: &'a [u8],
+    spans: &[Range<usize>],
+    first: usize,
+) -> Option<ListElements<'a>> {
+    let element = |(nth, span): (usize, &Range<usize>)| {
+        let text = source.get(span.clone())?;
+        let raw: &RawValue = serde_json::from_slice(text).ok()?;
+        let place = EntryPlace {
+            line: first + nth,
+            span: span.clone(),
+            part: None,
         };
-        let elements: Option<Vec<_>> = self.spans.iter().enumerate().map(element).collect();
-        let layout = SourceLayout::List {
-            open: 0,
-            messages: self.spans.clone(),
-        };
-        Some((elements?, layout))
-    }
+        (raw.get().len() == text.len()).then_some((raw, place))
+    };
+    let elements: Option<Vec<_>> = spans.iter().enumerate().map(element).collect();
+    let layout = SourceLayout::List {
+        open: 0,
+        messages: spans.to_vec(),
+    };
+    Some((elements?, layout))
 }
 
 /// Returns whether messages that were read alone are read alike behind the entries before them.
-fn is_certain(before: &[Entry], reading: &TranscriptReading) -> bool {
+pub(crate) fn is_certain(before: &[Entry], reading: &TranscriptReading) -> bool {
     let drafts = &reading.drafts;
     let follows_group = before
         .last()
@@ -152,9 +157,12 @@ fn is_certain(before: &[Entry], reading: &TranscriptReading) -> bool {
         && answers_open_calls(before, drafts)
 }
 
+fn drafted_blocks(reading: &TranscriptReading) -> impl Iterator<Item = &Block> {
+    reading.drafts.iter().flat_map(|draft| &draft.blocks)
+}
+
 /// Returns whether reasoning is named by its id alone, which may change what the provider accepts.
-fn names_reasoning(drafts: &[EntryDraft]) -> bool {
-    let mut blocks = drafts.iter().flat_map(|draft| &draft.blocks);
+pub(crate) fn names_reasoning<'a>(mut blocks: impl Iterator<Item = &'a Block>) -> bool {
     blocks.any(|b| {
         matches!(
             b,
@@ -211,7 +219,7 @@ fn answers_open_calls(before: &[Entry], drafts: &[EntryDraft]) -> bool {
     is_answered
 }
 
-fn is_name_taken(before: &[Entry], entries: &[Entry]) -> bool {
+pub(crate) fn is_name_taken(before: &[Entry], entries: &[Entry]) -> bool {
     let names: HashSet<&str> = entries.iter().map(|entry| entry.id.0.as_str()).collect();
     match entries {
         [one] => before.iter().any(|entry| entry.id == one.id),

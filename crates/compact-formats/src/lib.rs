@@ -37,6 +37,7 @@ pub mod overflow;
 mod pairing;
 mod parts;
 mod pi;
+mod rereading;
 mod responses;
 mod segment;
 mod session;
@@ -61,6 +62,7 @@ use compact_core::wire::WireRules;
 pub use crate::convert::{ConversionLoss, ConvertedDocument, convert, convert_document};
 pub use crate::detect::detect;
 pub use crate::error::{FormatError, Position};
+pub use crate::rereading::RereadTranscript;
 pub use crate::session::{SessionSlice, sessions};
 use crate::source::{EntryPlace, SourceLayout};
 pub use crate::surrogate::readable_json;
@@ -263,7 +265,7 @@ pub fn parse(
 }
 
 /// A transcript's bytes, with the place of every entry of its conversation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
     format: Format,
     rules: &'static WireRules,

@@ -46,7 +46,7 @@ pub(crate) struct EntryDraft {
 }
 
 /// The layout of the source around its entries.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum SourceLayout {
     /// A JSON list, perhaps within a document.
     List {

@@ -67,6 +67,14 @@ pub struct NewKey {
     pub setting: String,
 }
 
+/// Headers with which a server says for whom it passes a request on. To a gateway without keys all of its clients would be
+/// programs of this machine.
+const FORWARDED: [HeaderName; 3] = [
+    HeaderName::from_static("forwarded"),
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-real-ip"),
+];
+
 /// Why a request is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccessError {
@@ -89,6 +97,9 @@ pub(crate) enum AccessError {
     /// A web page asks.
     #[error("requests of web pages are refused: the gateway has no keys")]
     WebPage,
+    /// Another server passed it on, for whomever.
+    #[error("requests that another server passes on are refused: the gateway has no keys")]
+    Forwarded,
 }
 
 impl AccessError {
@@ -96,7 +107,9 @@ impl AccessError {
     pub(crate) fn status(self) -> StatusCode {
         match self {
             AccessError::Key | AccessError::NoUpstreamKey => StatusCode::UNAUTHORIZED,
-            AccessError::WebPage | AccessError::Upstream => StatusCode::FORBIDDEN,
+            AccessError::WebPage | AccessError::Forwarded | AccessError::Upstream => {
+                StatusCode::FORBIDDEN
+            }
             AccessError::Spent => StatusCode::TOO_MANY_REQUESTS,
         }
     }
@@ -187,13 +200,16 @@ pub(crate) fn admit(
     headers: &HeaderMap,
 ) -> Result<Admission, AccessError> {
     if settings.keys.is_empty() {
-        return match is_from_web_page(headers) {
-            true => Err(AccessError::WebPage),
-            false => Ok(Admission {
-                tenant: Tenant::default(),
-                grant: KeyGrant::default(),
-            }),
-        };
+        if is_from_web_page(headers) {
+            return Err(AccessError::WebPage);
+        }
+        if FORWARDED.iter().any(|name| headers.contains_key(name)) {
+            return Err(AccessError::Forwarded);
+        }
+        return Ok(Admission {
+            tenant: Tenant::default(),
+            grant: KeyGrant::default(),
+        });
     }
     let own = header::header_text(headers, &header::KEY);
     let others = PROVIDER_KEYS.into_iter().filter_map(|name| {
@@ -375,6 +391,10 @@ mod tests {
             admitted(&[("host", "localhost"), ("origin", "null")]),
             refused
         );
+        for name in ["x-forwarded-for", "forwarded", "x-real-ip"] {
+            let passed_on = admitted(&[("host", "127.0.0.1:8787"), (name, "203.0.113.7")]);
+            assert_eq!(passed_on, Err(AccessError::Forwarded), "{name}");
+        }
     }
 
     #[test]

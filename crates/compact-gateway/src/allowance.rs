@@ -1,4 +1,4 @@
-//! What a key may spend in a day, and what it has spent, as upstreams report it.
+//! What a key may spend in a day, and what it has spent, as upstreams report it or, where they do not, by size.
 //!
 //! Kept in memory: each gateway counts what went through it, and begins anew when it starts. A request that was
 //! let in is never cut off; the next one is refused.
@@ -9,6 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use compact::format::usage::ReportedUsage;
 
 use crate::access::Admission;
+
+/// What stands for a token where nobody counted.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The tokens of each key on the day that it was last used.
 #[derive(Default)]
@@ -43,6 +46,16 @@ impl SpentAllowances {
             + usage.output_tokens
             + usage.cache_read_tokens
             + usage.cache_creation_tokens;
+        self.add_tokens(scope, timestamp, tokens);
+    }
+
+    /// Adds what an answer may have cost that reported nothing, by the bytes of its request and its own.
+    pub(crate) fn add_bytes(&self, scope: &str, timestamp: &str, bytes: usize) {
+        let tokens = u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX);
+        self.add_tokens(scope, timestamp, tokens);
+    }
+
+    fn add_tokens(&self, scope: &str, timestamp: &str, tokens: u64) {
         let mut spent = self.lock();
         let entry = spent.entry(scope.to_owned()).or_default();
         let day = day_of(timestamp);

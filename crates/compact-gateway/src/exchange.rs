@@ -22,7 +22,7 @@ use crate::compaction;
 use crate::header;
 use crate::live::LiveSession;
 use crate::preflight::{ModelRequest, PlannedAction, RequestPlan, SessionTurn};
-use crate::received::{AnswerEnd, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
+use crate::received::{AnswerEnd, AnswerReport, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
 use crate::refusal;
 use crate::relay::{self, LookupTurn, SummaryProof};
 use crate::route::{self, Endpoint, Route};
@@ -38,6 +38,8 @@ struct Outgoing {
     in_flight: InFlight,
     /// What opens the names of its tenant's sessions.
     scope: String,
+    /// Whether its key may spend only so much.
+    is_limited: bool,
 }
 
 /// Answers a request.
@@ -49,6 +51,11 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
         Ok(admission) => admission,
         Err(error) => return refuse_access(&route, error),
     };
+    if head.method == Method::TRACE {
+        // A server that follows it sends back what it was sent, keys and all.
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        return refusal::refuse(route.endpoint, status, "the gateway passes no TRACE on");
+    }
     if head.headers.contains_key(UPGRADE) {
         // Whoever asks for a socket goes on with plain requests when it hears this.
         let status = StatusCode::UPGRADE_REQUIRED;
@@ -63,6 +70,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
         headers,
         in_flight: InFlight::new(&gateway.metrics.in_flight),
         scope: admission.tenant.scope(),
+        is_limited: admission.grant.daily_tokens.is_some(),
         route,
     };
     match outgoing.route.endpoint {
@@ -96,15 +104,27 @@ fn admit_request(
     }
 }
 
-/// Passes a request on without a look at it.
+/// Passes a request on without a look at it. What its answer reports counts for a key that may spend only so much:
+/// embeddings and older kinds of completions cost tokens, too.
 async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) -> Response {
-    match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
-        Ok(answer) => {
-            count_answer(gateway, &outgoing, "other", answer.status());
-            answer.into_response(AnswerWatch::new(outgoing.in_flight))
-        }
-        Err(error) => refuse_unreachable(gateway, &outgoing, "other", &error),
+    let answer = match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
+        Ok(answer) => answer,
+        Err(error) => return refuse_unreachable(gateway, &outgoing, "other", &error),
+    };
+    count_answer(gateway, &outgoing, "other", answer.status());
+    let watch = AnswerWatch::new(outgoing.in_flight);
+    if !outgoing.is_limited {
+        return answer.into_response(watch);
     }
+    let reader = UsageReader::new(outgoing.route.endpoint.provider(), answer.headers());
+    let (gateway, scope) = (Arc::clone(gateway), outgoing.scope);
+    let upstream = outgoing.route.upstream.name.clone();
+    let deliver = move |report: AnswerReport| {
+        if report.usage.is_some() {
+            count_report(&gateway, &upstream, &scope, 0, &report);
+        }
+    };
+    answer.into_response(watch.with_report(reader, Box::new(deliver)))
 }
 
 /// Answers a request to a model.
@@ -119,7 +139,8 @@ async fn answer_model(
     let provider = endpoint.provider();
     let Some(plain) = body::unpack_body(came, &body, gateway.settings().max_body) else {
         gateway.note_failure("packed");
-        return pass_request(gateway, outgoing, Body::from(body)).await;
+        let size = body.len();
+        return send_unwatched(gateway, outgoing, "other", body, size).await;
     };
     // Only we can read an item of ours, so it never goes on as such.
     let items =
@@ -140,6 +161,7 @@ async fn answer_model(
         headers: came.clone(),
         plain,
     };
+    let size = request.plain.len();
     let began = Instant::now();
     let plan = gateway.plan_request(request.clone()).await;
     gateway.metrics.note_preflight(began.elapsed());
@@ -149,10 +171,10 @@ async fn answer_model(
         action,
     } = plan;
     match action {
-        PlannedAction::Pass => send_unwatched(gateway, outgoing, class, body).await,
+        PlannedAction::Pass => send_unwatched(gateway, outgoing, class.name(), body, size).await,
         PlannedAction::PassAfterFailure(reason) => {
             gateway.note_failure(reason);
-            send_unwatched(gateway, outgoing, class, body).await
+            send_unwatched(gateway, outgoing, class.name(), body, size).await
         }
         PlannedAction::Send(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
         PlannedAction::Answer(answer) => {
@@ -171,26 +193,30 @@ async fn answer_model(
     }
 }
 
-/// Sends a request as it came; its answer is nobody's but the client's.
+/// Sends a request as it came, of so many bytes unpacked; its answer is nobody's but the client's.
 async fn send_unwatched(
     gateway: &Arc<Gateway>,
     outgoing: Outgoing,
-    class: RequestClass,
+    class: &'static str,
     body: Bytes,
+    sent: usize,
 ) -> Response {
     match send(gateway, &outgoing, outgoing.headers.clone(), body.into()).await {
         Ok(answer) => {
-            count_answer(gateway, &outgoing, class.name(), answer.status());
+            count_answer(gateway, &outgoing, class, answer.status());
             let reader = UsageReader::new(outgoing.route.endpoint.provider(), answer.headers());
             let (gateway, scope) = (Arc::clone(gateway), outgoing.scope);
             let upstream = outgoing.route.upstream.name.clone();
-            let deliver = move |report: Option<ReportedUsage>, _: AnswerEnd| {
-                count_report(&gateway, &upstream, &scope, report.as_ref());
-            };
             let watch = AnswerWatch::new(outgoing.in_flight);
+            if !is_answered(&answer) {
+                return answer.into_response(watch);
+            }
+            let deliver = move |report: AnswerReport| {
+                count_report(&gateway, &upstream, &scope, sent, &report);
+            };
             answer.into_response(watch.with_report(reader, Box::new(deliver)))
         }
-        Err(error) => refuse_unreachable(gateway, &outgoing, class.name(), &error),
+        Err(error) => refuse_unreachable(gateway, &outgoing, class, &error),
     }
 }
 
@@ -203,6 +229,7 @@ async fn send_augmented(
     ours: Response,
     body: Bytes,
 ) -> Response {
+    let size = body.len();
     // What is added to must be read.
     outgoing.headers.remove(ACCEPT_ENCODING);
     let sent = send(gateway, &outgoing, outgoing.headers.clone(), body.into()).await;
@@ -224,8 +251,8 @@ async fn send_augmented(
     let reader = UsageReader::new(provider, answer.headers());
     let (counting, scope) = (Arc::clone(gateway), outgoing.scope);
     let upstream = outgoing.route.upstream.name.clone();
-    let deliver = move |report: Option<ReportedUsage>, _: AnswerEnd| {
-        count_report(&counting, &upstream, &scope, report.as_ref());
+    let deliver = move |report: AnswerReport| {
+        count_report(&counting, &upstream, &scope, size, &report);
     };
     let watch = AnswerWatch::new(outgoing.in_flight).with_report(reader, Box::new(deliver));
     relay::relay_summary(Arc::clone(gateway), provider, answer, proof, watch).await
@@ -290,27 +317,30 @@ async fn relay_turn(
         headers,
         in_flight,
         scope,
+        is_limited: _,
     } = outgoing;
-    let is_answered = (200..300).contains(&answer.status());
+    let is_answered = is_answered(&answer);
     let mut watch = AnswerWatch::new(in_flight);
     if is_answered {
         let reader = UsageReader::new(provider, answer.headers());
         let (gateway, live) = (Arc::clone(gateway), Arc::clone(&turn.live));
         let upstream = route.upstream.name.clone();
         let (view, model) = (turn.view.clone(), turn.model.clone());
-        let deliver = move |report: Option<ReportedUsage>, end: AnswerEnd| {
-            count_report(&gateway, &upstream, &scope, report.as_ref());
-            if let Some(report) = &report {
+        let deliver = move |report: AnswerReport| {
+            let is_view = view.is_some();
+            let body = view.unwrap_or(plain);
+            count_report(&gateway, &upstream, &scope, body.len(), &report);
+            if let Some(reported) = &report.usage {
                 let sent = SentPrompt {
-                    is_view: view.is_some(),
-                    body: view.unwrap_or(plain),
+                    is_view,
+                    body,
                     model,
                     at: gateway.sessions.compact().clock().now(),
-                    usage: report.usage,
+                    usage: reported.usage,
                 };
                 watch_cache(&gateway, &live, sent);
             }
-            deliver_report(live, report, end);
+            deliver_report(live, report.usage, report.end);
         };
         watch = watch.with_report(reader, Box::new(deliver));
     }
@@ -346,12 +376,21 @@ async fn relay_turn(
     response
 }
 
-/// Counts what an answer reports, for everybody and for its key.
-fn count_report(gateway: &Gateway, upstream: &str, scope: &str, report: Option<&ReportedUsage>) {
-    let Some(report) = report else {
-        return;
+/// Counts what an answer reports, for everybody and for its key; where it reports nothing, the key is charged by the bytes
+/// that were sent and answered, so that nobody spends more by asking for no report.
+fn count_report(
+    gateway: &Gateway,
+    upstream: &str,
+    scope: &str,
+    sent: usize,
+    report: &AnswerReport,
+) {
+    let now = gateway.sessions.compact().clock().timestamp();
+    let Some(reported) = &report.usage else {
+        let bytes = sent.saturating_add(report.size);
+        return gateway.allowances.add_bytes(scope, &now, bytes);
     };
-    let usage = &report.usage;
+    let usage = &reported.usage;
     for (kind, tokens) in [
         ("input", usage.input_tokens),
         ("output", usage.output_tokens),
@@ -360,8 +399,11 @@ fn count_report(gateway: &Gateway, upstream: &str, scope: &str, report: Option<&
     ] {
         gateway.metrics.count_usage(upstream, kind, tokens);
     }
-    let now = gateway.sessions.compact().clock().timestamp();
-    gateway.allowances.add(scope, &now, report);
+    gateway.allowances.add(scope, &now, reported);
+}
+
+fn is_answered(answer: &ReceivedAnswer) -> bool {
+    (200..300).contains(&answer.status())
 }
 
 /// Notes what was sent, and says what its provider's cache missed.

@@ -4,7 +4,7 @@
 //! compactions. Within one named session an agent may send histories that begin differently: sub-agents that
 //! it does not name. Each is a line of its own, so that none loses the other's view.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use compact::event::CacheMiss;
@@ -22,13 +22,21 @@ use crate::settings::GatewaySettings;
 /// last.
 const MEMORY_PER_BYTE: u64 = 4;
 
+/// Reading a request that is smaller costs no more than finding out what of it is known.
+pub(crate) const LARGE_BODY: usize = 64 << 10;
+
 /// The most answers that are remembered.
 const MOST_ANSWERED: usize = 4096;
+
+/// The most sessions that nobody names of which the last request is compared with the next one.
+const MOST_RECENT: usize = 64;
 
 /// All sessions of a gateway.
 pub(crate) struct LiveSessions {
     compact: Compact,
     table: SessionTable<LiveSession>,
+    /// The latest sessions whose requests are large, by name, with their scopes.
+    recent: Mutex<LruCache<String, (String, Weak<LiveSession>)>>,
     /// The sessions whose agents were given a summary, by its receipt, with their scopes.
     answered: Mutex<LruCache<String, (String, String)>>,
 }
@@ -56,6 +64,8 @@ struct SessionNotes {
     first: Option<EntryHash>,
     /// What an upstream reported of the last request, until the session takes it.
     report: Option<Option<ReportedUsage>>,
+    /// The body of the last request.
+    told: Option<Bytes>,
     /// The body of the last request with tools.
     body: Option<Bytes>,
     /// What the provider's cache should hold.
@@ -73,6 +83,7 @@ impl LiveSessions {
                 weight: settings.max_session_bytes,
             }),
             answered: Mutex::new(LruCache::unbounded()),
+            recent: Mutex::new(LruCache::unbounded()),
         }
     }
 
@@ -86,13 +97,34 @@ impl LiveSessions {
         self.table.len()
     }
 
-    /// Finds the session that a history belongs to, or makes it.
+    /// Returns the session whose last request has the most bytes in common with this one, from the start on: the one
+    /// that it names, or one of the latest of its tenant. It need not be the one that the history belongs to.
+    pub(crate) fn find_likely(&self, key: &SessionKey, body: &[u8]) -> Option<Arc<LiveSession>> {
+        if let Some(name) = &key.name {
+            return self.table.find(name);
+        }
+        let recent = self.lock_recent();
+        let own = recent.iter().filter(|(_, (scope, _))| *scope == key.scope);
+        let live: Vec<_> = own.filter_map(|(_, (_, live))| live.upgrade()).collect();
+        drop(recent);
+        live.into_iter().max_by_key(|live| {
+            let told = live.lock_notes().told.clone();
+            told.map_or(0, |told| common_length(&told, body))
+        })
+    }
+
+    fn lock_recent(&self) -> MutexGuard<'_, LruCache<String, (String, Weak<LiveSession>)>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds the session that a history belongs to, or makes it; the history's entries are hashed if they are not yet.
     pub(crate) async fn find(
         &self,
         key: &SessionKey,
         conversation: &Conversation,
+        hashes: Option<&[EntryHash]>,
     ) -> Result<Arc<LiveSession>, Error> {
-        let live = self.find_session(key, conversation).await?;
+        let live = self.find_session(key, conversation, hashes).await?;
         let is_noted = std::mem::replace(&mut live.lock_notes().is_project_noted, true);
         if let (false, Some(folder)) = (is_noted, find_folder(conversation)) {
             self.compact.note_project(&live.name, folder);
@@ -104,6 +136,7 @@ impl LiveSessions {
         &self,
         key: &SessionKey,
         conversation: &Conversation,
+        hashes: Option<&[EntryHash]>,
     ) -> Result<Arc<LiveSession>, Error> {
         if let Some(name) = self.find_answered(&key.scope, conversation) {
             let live = self.find_or_add(&name);
@@ -112,7 +145,7 @@ impl LiveSessions {
         }
         match &key.name {
             Some(name) => Ok(self.find_named(name, conversation)),
-            None => self.find_unnamed(&key.scope, conversation).await,
+            None => self.find_unnamed(&key.scope, conversation, hashes).await,
         }
     }
 
@@ -199,9 +232,11 @@ impl LiveSessions {
         &self,
         scope: &str,
         conversation: &Conversation,
+        hashes: Option<&[EntryHash]>,
     ) -> Result<Arc<LiveSession>, Error> {
-        let hashes = EntryHash::from_entries(&conversation.entries);
-        let beginnings = Chain::prefix_chains(conversation.entries.iter().zip(&hashes));
+        let entries = &conversation.entries;
+        let hashes = hashes.map_or_else(|| EntryHash::from_entries(entries), <[_]>::to_vec);
+        let beginnings = Chain::prefix_chains(entries.iter().zip(&hashes));
         let mut name = self.table.find_continued(scope, &beginnings);
         if name.is_none() {
             let manager = self.compact.manager()?;
@@ -231,15 +266,24 @@ impl LiveSessions {
     pub(crate) fn note_progress(
         &self,
         key: &SessionKey,
-        live: &LiveSession,
+        live: &Arc<LiveSession>,
         session: &Session,
-        bytes: usize,
+        body: &Bytes,
     ) {
+        live.lock_notes().told = Some(body.clone());
+        if key.name.is_none() && body.len() >= LARGE_BODY {
+            let mut recent = self.lock_recent();
+            let seen = (key.scope.clone(), Arc::downgrade(live));
+            recent.put(live.name.clone(), seen);
+            if recent.len() > MOST_RECENT {
+                recent.pop_lru();
+            }
+        }
         if let (None, Some(state)) = (&key.name, session.state()) {
             let chains = state.continuation_chains();
             self.table.note_chains(&key.scope, &live.name, chains);
         }
-        let weight = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let weight = u64::try_from(body.len()).unwrap_or(u64::MAX);
         let weight = weight.saturating_mul(MEMORY_PER_BYTE);
         self.table.note_weight(&live.name, weight);
     }
@@ -284,6 +328,12 @@ impl LiveSession {
             session.observe_report(report);
         }
     }
+}
+
+/// Returns how many bytes two bodies have in common from the start on, in whole steps.
+fn common_length(one: &[u8], other: &[u8]) -> usize {
+    let steps = one.chunks_exact(1024).zip(other.chunks_exact(1024));
+    steps.take_while(|(a, b)| a == b).count()
 }
 
 /// Returns the receipt that an addition to a model's summary names.

@@ -13,6 +13,8 @@ use compact::format::overflow::Overflow;
 use compact::format::validate::{self, Provider, Strictness};
 use compact::format::{self, ParsedTranscript, TranscriptScope};
 use compact::manager::SessionState;
+use compact::message::EntryHash;
+use compact::store::with_waiting;
 use compact::token::Tokens;
 use compact::{Error, ErrorKind, Prompt, Session};
 use http::HeaderMap;
@@ -24,7 +26,7 @@ use crate::access::Tenant;
 use crate::class::{self, BodyFacts, CompactionKind, RequestClass};
 use crate::compaction::SummaryAnswer;
 use crate::identity::SessionKey;
-use crate::live::LiveSession;
+use crate::live::{LARGE_BODY, LiveSession};
 use crate::lookup;
 use crate::refusal::{AnswerForm, TooLong};
 use crate::relay::SummaryProof;
@@ -82,6 +84,27 @@ pub(crate) struct SessionTurn {
     pub(crate) offers_lookups: bool,
 }
 
+/// A request that was read.
+struct ReadRequest {
+    parsed: ParsedTranscript,
+    /// The body, of which messages that are known may be left out.
+    rest: Bytes,
+    /// The names of its entries, where they are known.
+    hashes: Option<Vec<EntryHash>>,
+}
+
+impl ReadRequest {
+    fn from_whole(request: &ModelRequest) -> Option<ReadRequest> {
+        let (rest, format) = (request.plain.clone(), request.provider.format());
+        let parsed = format::parse(rest.clone(), Some(format), TranscriptScope::Live);
+        Some(ReadRequest {
+            parsed: parsed.ok()?,
+            rest,
+            hashes: None,
+        })
+    }
+}
+
 /// How many requests compute at a time.
 pub(crate) struct EnginePlaces(Arc<Semaphore>);
 
@@ -104,7 +127,7 @@ impl Gateway {
         let handle = Handle::current();
         let worked = tokio::task::spawn_blocking(move || {
             let _place = place;
-            handle.block_on(work(&gateway))
+            with_waiting(|| handle.block_on(work(&gateway)))
         });
         worked.await.ok()
     }
@@ -120,18 +143,23 @@ impl Gateway {
     }
 
     async fn plan(&self, request: &ModelRequest) -> RequestPlan {
-        let facts = BodyFacts::read(&request.plain);
-        let form = facts.answer_form(&request.target);
-        let format = request.provider.format();
-        let parsed = format::parse(request.plain.clone(), Some(format), TranscriptScope::Live);
-        let Ok(parsed) = parsed else {
+        let read = self.reread_request(request);
+        let read = read.or_else(|| ReadRequest::from_whole(request));
+        let Some(read) = read else {
             // What we cannot read, the provider may: it is its to judge.
             return RequestPlan {
                 class: RequestClass::Main,
-                form,
+                form: BodyFacts::read(&request.plain).answer_form(&request.target),
                 action: PlannedAction::PassAfterFailure("unreadable"),
             };
         };
+        let ReadRequest {
+            parsed,
+            rest,
+            hashes,
+        } = read;
+        let facts = BodyFacts::read(&rest);
+        let form = facts.answer_form(&request.target);
         let (provider, headers) = (request.provider, &request.headers);
         let class = match request.endpoint {
             Endpoint::Compact => RequestClass::Compaction(CompactionKind::Endpoint),
@@ -146,7 +174,7 @@ impl Gateway {
         let model = model_in_target(&request.target).or_else(|| facts.model());
         let action = match class {
             RequestClass::Main | RequestClass::SubAgent => {
-                self.plan_turn(request, parsed, model).await
+                self.plan_turn(request, parsed, hashes, model).await
             }
             RequestClass::Compaction(kind)
                 if self.settings().answer_compaction != CompactionAnswer::Pass =>
@@ -162,15 +190,43 @@ impl Gateway {
         }
     }
 
+    /// Reads a request behind what is known of it: most of a history has the bytes that it had in the request before.
+    /// `None` where the whole of it must be read.
+    fn reread_request(&self, request: &ModelRequest) -> Option<ReadRequest> {
+        if request.plain.len() < LARGE_BODY {
+            return None;
+        }
+        let key = SessionKey::read(&request.tenant, &request.headers, None);
+        let live = self.sessions.find_likely(&key, &request.plain)?;
+        let session = live.session.try_lock().ok()?;
+        let state = session.state()?;
+        let document = state.document()?;
+        if document.format() != request.provider.format() {
+            return None;
+        }
+        let read = document.reread(state.history(), &request.plain)?;
+        let entries = &read.parsed.conversation.entries;
+        let hashes = key.name.is_none().then(|| state.hash_entries(entries));
+        Some(ReadRequest {
+            hashes,
+            parsed: read.parsed,
+            rest: read.rest,
+        })
+    }
+
     async fn plan_turn(
         &self,
         request: &ModelRequest,
         parsed: ParsedTranscript,
+        hashes: Option<Vec<EntryHash>>,
         model: Option<String>,
     ) -> PlannedAction {
         let in_body = parsed.conversation.session_id.as_deref();
         let key = SessionKey::read(&request.tenant, &request.headers, in_body);
-        let live = match self.sessions.find(&key, &parsed.conversation).await {
+        let found = self
+            .sessions
+            .find(&key, &parsed.conversation, hashes.as_deref());
+        let live = match found.await {
             Ok(live) => live,
             Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
         };
@@ -185,8 +241,8 @@ impl Gateway {
         let window = self.window_of(model.as_deref(), limit);
         let action = match prompt {
             Ok(prompt) => {
-                let bytes = request.plain.len();
-                self.sessions.note_progress(&key, &live, &session, bytes);
+                let body = &request.plain;
+                self.sessions.note_progress(&key, &live, &session, body);
                 let action = send_prompt(request, &prompt, Arc::clone(&live), model);
                 self.offer_lookups(request, &session, action)
             }
@@ -243,7 +299,10 @@ impl Gateway {
         };
         let limit = self.limits.find(&request.upstream.name, model.as_deref());
         // Beside the live session: an agent may ask ahead and go on from its old history for a while.
-        let mut session = self.sessions.compact().session(&*live.name);
+        let mut session = match live.session.try_lock() {
+            Ok(session) => session.fork(),
+            Err(_) => self.sessions.compact().session(&*live.name),
+        };
         session.use_model(model.as_deref(), limit);
         let made = match session.summarize(parsed, None).await {
             Ok(Some(made)) => made,
@@ -282,7 +341,7 @@ impl Gateway {
         kind: CompactionKind,
     ) -> Result<(Arc<LiveSession>, ParsedTranscript), PlannedAction> {
         if kind != CompactionKind::OpenCode {
-            return match self.sessions.find(key, &parsed.conversation).await {
+            return match self.sessions.find(key, &parsed.conversation, None).await {
                 Ok(live) => Ok((live, parsed)),
                 Err(error) => Err(PlannedAction::PassAfterFailure(failure_name(&error))),
             };

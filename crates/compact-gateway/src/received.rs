@@ -206,12 +206,23 @@ impl ReceivedAnswer {
 pub(crate) struct AnswerWatch {
     reader: Option<UsageReader>,
     report: Option<ReportDelivery>,
+    size: usize,
     /// Held until the answer has passed.
     _in_flight: Option<InFlight>,
 }
 
-/// Takes what an answer reported, and whether it ended by itself.
-pub(crate) type ReportDelivery = Box<dyn FnOnce(Option<ReportedUsage>, AnswerEnd) + Send>;
+/// Takes what is known of an answer that has ended.
+pub(crate) type ReportDelivery = Box<dyn FnOnce(AnswerReport) + Send>;
+
+/// What is known of an answer that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerReport {
+    /// What it reported.
+    pub(crate) usage: Option<ReportedUsage>,
+    pub(crate) end: AnswerEnd,
+    /// The bytes that passed.
+    pub(crate) size: usize,
+}
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +263,7 @@ impl AnswerWatch {
         AnswerWatch {
             reader: None,
             report: None,
+            size: 0,
             _in_flight: None,
         }
     }
@@ -267,6 +279,7 @@ impl AnswerWatch {
 
     /// Reads a chunk in passing.
     pub(crate) fn read_chunk(&mut self, chunk: &[u8]) {
+        self.size = self.size.saturating_add(chunk.len());
         if let Some(reader) = &mut self.reader {
             reader.read_chunk(chunk);
         }
@@ -275,7 +288,11 @@ impl AnswerWatch {
     /// Hands over what was reported.
     pub(crate) fn end(&mut self, end: AnswerEnd) {
         if let (Some(reader), Some(report)) = (self.reader.take(), self.report.take()) {
-            report(reader.finish(), end);
+            report(AnswerReport {
+                usage: reader.finish(),
+                end,
+                size: self.size,
+            });
         }
     }
 }

@@ -210,6 +210,7 @@ pub mod store {
     pub use compact_adapters::postgres;
     pub use compact_adapters::priority::yield_to_others;
     pub use compact_adapters::store::{IndexTurn, StoreError, Stores};
+    pub use compact_adapters::waiting::with_waiting;
     pub use compact_runtime::port::archive::{
         ArchiveError, ArchiveStore, MemoryArchive, PackId, PackInfo, count_unnamed_packs,
     };

@@ -108,6 +108,21 @@ impl Session {
         });
     }
 
+    /// Returns another session of the same name that stands where this one does, for what is done beside it: this one never
+    /// hears of it.
+    #[must_use]
+    pub fn fork(&self) -> Session {
+        let model = self.model.as_ref().map(|model| SessionModel {
+            name: model.name.clone(),
+            window: model.window,
+        });
+        Session {
+            live: self.live.as_ref().map(compact_runtime::Session::fork),
+            model,
+            ..Session::new(self.compact.clone(), self.id.clone())
+        }
+    }
+
     /// Returns the state of the session; `None` before its first history.
     pub fn state(&self) -> Option<&SessionState> {
         self.live.as_ref().map(compact_runtime::Session::state)

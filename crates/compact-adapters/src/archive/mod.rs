@@ -31,6 +31,7 @@ use pack::{DecodedFrame, HEAD_BYTES, MAX_PLAIN, PackFlaw, PackHead, PackHistory}
 pub use s3::{Bucket, BucketAddressing, BucketEncryption};
 
 use crate::seal::Seal;
+use crate::waiting::run_waiting;
 
 /// How often a pack is written again that was found cut short right after it was written.
 const REWRITES: usize = 3;
@@ -487,7 +488,7 @@ fn decode_chain(
 async fn run_pack_work<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ArchiveError> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = run_waiting(work).await;
     done.map_err(|source| archive_error("finish work on a pack".to_owned(), source))
 }
 

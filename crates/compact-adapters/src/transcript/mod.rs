@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::private;
+use crate::waiting::run_waiting;
 use queue::WriterQueue;
 
 /// The most names tried for one artifact of one moment.
@@ -164,7 +165,7 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, TranscriptError> {
     let failed = |source| TranscriptError::Store { action, source };
-    match tokio::task::spawn_blocking(work).await {
+    match run_waiting(work).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(failed(error.into())),
         Err(error) => Err(failed(error.into())),

@@ -9,7 +9,7 @@ use crate::sample::{Step, steps, transcript};
 const LISTS: [&str; 3] = ["messages", "input", "contents"];
 
 /// A body without its list, under which name that stands, and its messages.
-fn split(format: Format, steps: &[Step]) -> (Value, Option<&'static str>, Vec<String>) {
+pub(crate) fn split(format: Format, steps: &[Step]) -> (Value, Option<&'static str>, Vec<String>) {
     let mut body: Value = serde_json::from_slice(&transcript(format, steps)).unwrap();
     let key = LISTS.into_iter().find(|key| body.get(key).is_some());
     let list = match key {
@@ -38,7 +38,7 @@ fn read(source: String, format: Format) -> ParsedTranscript {
 }
 
 /// Everything that a reader gets to know of a document.
-fn seen_of(parsed: &ParsedTranscript) -> impl PartialEq + std::fmt::Debug + use<> {
+pub(crate) fn seen_of(parsed: &ParsedTranscript) -> impl PartialEq + std::fmt::Debug + use<> {
     let document = &parsed.document;
     let entries = 0..parsed.conversation.entries.len();
     let bytes = |found: Option<&[u8]>| found.map(<[u8]>::to_vec);

@@ -7,6 +7,7 @@ mod growth;
 mod hostile;
 mod legal;
 mod promise;
+mod rereading;
 mod sample;
 mod speaker;
 mod validate;

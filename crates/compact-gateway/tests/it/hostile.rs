@@ -244,3 +244,13 @@ async fn no_key_is_in_a_log_line() {
     assert!(!lines.is_empty(), "something was logged");
     assert!(!lines.contains(secret), "{lines}");
 }
+
+/// A server that follows TRACE sends back what it was sent, and that may be a key that its client does not know.
+#[tokio::test]
+async fn a_request_that_would_be_sent_back_is_not_passed_on() {
+    let scene = Scene::new(128_000, chat_answer).await;
+    let trace = "TRACE /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let answer = send_raw(&scene, trace.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert!(scene.sent().is_empty());
+}

@@ -252,3 +252,37 @@ async fn a_key_reaches_its_upstreams_and_spends_what_it_may() {
     assert!(error["message"].as_str().unwrap().contains("00:00 UTC"));
     assert_eq!(scene.sent().len(), 1);
 }
+
+/// Nobody spends more by asking for no report, by leaving before it comes, or by asking at another path.
+#[tokio::test]
+async fn what_is_not_reported_counts_by_its_size() {
+    let key = compact_gateway::make_key("team").unwrap();
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let setting = format!("{} tokens_a_day=50", key.setting);
+    let words = "a b c ".repeat(50);
+    let history = json!({"model": "gpt-5", "messages": [{"role": "user", "content": words}]});
+    let probe = json!({"model": "gpt-5", "max_tokens": 5, "messages": history["messages"]});
+    let embedded = r#"{"data":[],"usage":{"prompt_tokens":60,"total_tokens":60}}"#;
+    let said = r#"{"choices":[{"message":{"role":"assistant","content":"hi"}}]}"#;
+    let rows = [
+        ("/v1/chat/completions", history.to_string(), said, 429),
+        ("/v1/chat/completions", probe.to_string(), said, 429),
+        ("/v1/embeddings", history.to_string(), embedded, 429),
+        // What is no question to a model costs what is reported, and here nothing is.
+        ("/v1/files", words, "{}", 200),
+    ];
+    for (target, body, answer, then) in rows {
+        let keys = vec![setting.clone()];
+        let scene = Scene::with(
+            compact.clone(),
+            |config| config.keys = keys,
+            move |_| reply(200, "application/json", answer),
+        )
+        .await;
+        let headers = [("x-compact-key", key.key.as_str())];
+        let first = scene.post(target, &headers, body.clone()).await;
+        assert_eq!(first.status, 200, "{target}");
+        let second = scene.post(target, &headers, body).await;
+        assert_eq!(second.status, then, "{target}");
+    }
+}

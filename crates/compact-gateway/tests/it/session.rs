@@ -7,6 +7,9 @@ use crate::scene::{Scene, SentRequest, chat_answer};
 
 const WINDOW: u64 = 4_000;
 
+/// What opens a summary.
+const SUMMARY: &str = "<COMPACT-SUMMARY";
+
 fn turn(n: usize, topic: &str) -> [Value; 2] {
     [
         json!({"role": "user", "content": format!("Measure run {n} of {topic}.")}),
@@ -218,4 +221,92 @@ async fn what_we_cannot_read_goes_out_as_it_came() {
         (&event["reason"], &event["severity"]),
         (&json!("unreadable"), &json!("high"))
     );
+}
+
+/// A body with members on both sides of its messages.
+fn large_body(messages: &[Value]) -> String {
+    let list = Value::from(messages);
+    format!(r#"{{"model":"gpt-5","messages":{list},"user":"somebody"}}"#)
+}
+
+fn large_turn(n: usize, topic: &str) -> [Value; 2] {
+    let [asked, said] = turn(n, topic);
+    let listing = format!("{n}: let {topic}_{n} = rows.get({n})?; ").repeat(120);
+    [
+        asked,
+        json!({"role": "assistant", "content": format!("{}{listing}", said["content"])}),
+    ]
+}
+
+/// The histories that a client with two conversations sends: they grow in turn, one is rewound and one is edited at its
+/// beginning, and both go on.
+fn large_histories() -> Vec<Vec<Value>> {
+    let mut histories = Vec::new();
+    let mut conversations = [("parser", Vec::new()), ("lexer", Vec::new())];
+    for n in 0..44 {
+        for (topic, history) in &mut conversations {
+            match (n, *topic) {
+                (30, "parser") => history.truncate(history.len() - 6),
+                (36, "lexer") => {
+                    history[0] = json!({"role": "user", "content": "Measure run 0 again."});
+                }
+                _ => {}
+            }
+            let [asked, said] = large_turn(n, topic);
+            history.push(asked);
+            histories.push(history.clone());
+            history.push(said);
+        }
+    }
+    histories
+}
+
+/// Sends them all, and returns them with what was made of each.
+async fn send_large(scene: &Scene, headers: &[(&str, &str)]) -> Vec<(Vec<Value>, String)> {
+    let histories = large_histories();
+    for history in &histories {
+        let body = large_body(history);
+        let answer = scene.post("/v1/chat/completions", headers, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let text = |request: SentRequest| String::from_utf8(request.body.to_vec()).unwrap();
+    let sent = scene.sent().into_iter().map(text);
+    histories.into_iter().zip(sent).collect()
+}
+
+/// Two histories under one name, and two without a name: what is known of a large request is not read again, and what
+/// is sent is made of the request that came.
+#[tokio::test]
+async fn a_large_view_is_made_of_the_request_that_came() {
+    for headers in [&[][..], &[("x-compact-session", "large")]] {
+        let scene = Scene::new(20_000, chat_answer).await;
+        let (mut views, mut breaks) = (0, 0);
+        let mut before = [String::new(), String::new()];
+        for (n, (history, sent)) in send_large(&scene, headers).await.into_iter().enumerate() {
+            let other = ["lexer", "parser"][n % 2];
+            assert!(!sent.contains(other), "request {n} is mixed");
+            let body: Value = serde_json::from_str(&sent).unwrap();
+            let is_view = sent.contains(SUMMARY);
+            views += usize::from(is_view);
+            assert!(is_view || sent == large_body(&history), "request {n}");
+            // What was edited is seen as it is now, and what was taken back is not seen.
+            assert!(
+                n < 72 || n % 2 == 0 || sent.contains("run 0 again"),
+                "request {n}"
+            );
+            let last = body["messages"].as_array().unwrap().last().cloned();
+            assert_eq!(last.as_ref(), history.last(), "request {n}");
+            let (opening, _) = sent.rsplit_once(r#"{"role":"user""#).unwrap();
+            breaks += usize::from(!opening.starts_with(&before[n % 2]));
+            before[n % 2] = opening.to_owned();
+        }
+        assert!(views > 40, "{views} views");
+        assert!(breaks < 20, "{breaks} breaks");
+        let metrics = scene.get("/metrics").await;
+        assert!(
+            !metrics.text().contains("failed_open_total{"),
+            "{}",
+            metrics.text()
+        );
+    }
 }

@@ -161,15 +161,23 @@ impl Manager {
         }
     }
 
-    /// The verdict on a session, what is on record of its attempts taken in.
+    /// The verdict on a session; what is on record of its attempts is taken in where it leads to one.
     pub(crate) async fn load_and_decide(&self, session: &mut SessionState) -> TriggerDecision {
-        if session.attempts == AttemptState::Unread {
-            session.attempts = self.attempts_on_record(&session.id).await;
-        }
         if self.policy.economy.mode() != EconomyMode::Off {
             self.measure_lifetime(session).await;
         }
-        self.decide_pressure(session)
+        let decision = self.decide_pressure(session);
+        if decision.verdict >= Verdict::CompactSoon {
+            self.load_attempts(session).await;
+        }
+        decision
+    }
+
+    /// Takes in what is on record of a session's attempts.
+    pub(crate) async fn load_attempts(&self, session: &mut SessionState) {
+        if session.attempts == AttemptState::Unread {
+            session.attempts = self.attempts_on_record(&session.id).await;
+        }
     }
 
     pub(crate) fn decide_pressure(&self, session: &mut SessionState) -> TriggerDecision {

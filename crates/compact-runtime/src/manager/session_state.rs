@@ -156,6 +156,7 @@ enum PriorSearch {
 }
 
 /// A view over the first `covered` entries of the source, and the compaction that made it.
+#[derive(Clone)]
 struct FrozenView {
     covered: usize,
     view: View,
@@ -269,6 +270,21 @@ impl SessionState {
         }
     }
 
+    /// The same history and view, and what is known of their cost; nothing that was reported.
+    pub(crate) fn fork(&self) -> SessionState {
+        SessionState {
+            source: self.source.clone(),
+            document: self.document.clone(),
+            hashes: self.hashes.clone(),
+            cache: self.cache.clone(),
+            counted: self.counted.clone(),
+            frozen: self.frozen.clone(),
+            base: self.base.clone(),
+            search: self.search,
+            ..SessionState::new(self.id.clone(), &self.rules)
+        }
+    }
+
     /// Makes the calls that follow part of the caller's trace; [`TraceContext::parse`] reads its header.
     pub(crate) fn trace_within(&mut self, parent: Option<TraceContext>) {
         self.parent = parent;
@@ -310,6 +326,11 @@ impl SessionState {
             .map(|_| Chain::from_history(self.live()));
         let known = [Some(told), shown].into_iter().flatten();
         known.filter(|chain| *chain != Chain::EMPTY).collect()
+    }
+
+    /// Names entries; those that the history has in the same places, which most have, are not hashed again.
+    pub fn hash_entries(&self, entries: &[Entry]) -> Vec<EntryHash> {
+        self.hashes_of(entries).0
     }
 
     /// What providers reported of the current context.

@@ -79,6 +79,17 @@ impl Session {
         }
     }
 
+    /// Another session of the same name that stands where this one does: what it is told from now on, and what it compacts,
+    /// this one never hears of. What providers reported is left behind.
+    pub fn fork(&self) -> Session {
+        Session {
+            session: self.session.fork(),
+            protected: self.protected.clone(),
+            background: self.background,
+            ..Session::new(Arc::clone(&self.manager), "", &self.session.rules().clone())
+        }
+    }
+
     /// The same session without a thread of its own: it compacts within a call, at the trigger, or not at
     /// all. A measurement or a replay that must come out the same each time wants this.
     pub fn without_background(self) -> Session {
@@ -285,6 +296,7 @@ impl Session {
         }
         self.take_finished().await;
         let decision = self.manager.load_and_decide(&mut self.session).await;
+        self.manager.load_attempts(&mut self.session).await;
         let is_due = match has_soft {
             true => decision.verdict >= Verdict::CompactSoon,
             false => decision.tokens.0 >= half,

@@ -26,6 +26,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, Transact
 use serde_json::Value;
 
 use crate::database::{self, DatabaseOpenError};
+use crate::waiting::run_waiting;
 
 /// A catalog in one file.
 #[derive(Clone, Debug)]
@@ -108,14 +109,14 @@ impl SqliteCatalog {
         }
     }
 
-    /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
+    /// Runs `work` where it may wait, in one transaction that is rolled back when it fails.
     async fn run_transaction<T: Send + 'static>(
         &self,
         access: Access,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CatalogError> {
         let connection = Arc::clone(&self.connection);
-        let task = tokio::task::spawn_blocking(move || {
+        let task = run_waiting(move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             if access == Access::Lease {
                 connection.pragma_update(None, "synchronous", "NORMAL")?;

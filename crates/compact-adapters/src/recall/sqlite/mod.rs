@@ -23,6 +23,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::row;
 use crate::database::{self, DatabaseOpenError, Durability};
+use crate::waiting::run_waiting;
 use posting::PostingAdditions;
 
 const MIGRATIONS: [&str; 2] = [
@@ -74,14 +75,14 @@ impl SqliteIndex {
         remove_files(file).map_err(|source| sqlite_index_error(file, "remove", source))
     }
 
-    /// Runs `work` on the blocking pool, in one transaction that is rolled back when it fails.
+    /// Runs `work` where it may wait, in one transaction that is rolled back when it fails.
     async fn run_transaction<T: Send + 'static>(
         &self,
         behavior: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, IndexError> {
         let connection = Arc::clone(&self.connection);
-        let task = tokio::task::spawn_blocking(move || {
+        let task = run_waiting(move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let transaction = connection.transaction_with_behavior(behavior)?;
             let result = work(&transaction)?;
