@@ -3,7 +3,6 @@
 //! The summary stands right after the first request, before everything that is still recent, in
 //! the place that profile and wire agree on.
 
-use crate::clip;
 use crate::frame::{self, Frame};
 use crate::message::{Block, Entry, EntryId, EntryKind, EntryMeta, Role};
 use crate::outline::{UnitHealth, UnitKind};
@@ -122,7 +121,7 @@ fn view_item(scene: &PlanInput<'_>, entry: usize, fate: UnitFate) -> Option<View
         UnitFate::Pinned | UnitFate::Verbatim => Some(ViewItem::Kept { entry }),
         UnitFate::Clipped(level) => {
             let whole = scene.conversation.entries.get(entry)?;
-            let edits = clip::clip_entry(whole, level, scene.estimator, scene.pointer(entry));
+            let edits = scene.cut_entry(entry, whole, level).edits.to_vec();
             Some(if edits.is_empty() {
                 ViewItem::Kept { entry }
             } else {

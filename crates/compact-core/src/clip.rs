@@ -4,6 +4,7 @@
 //! request, of which the sentences that rule stay too, a long reply, of which the passages stay that tell most. A call's arguments stay a JSON object, because providers reject anything else; they point to
 //! the whole where there is room for it.
 
+mod kept;
 mod listing;
 mod reply;
 mod request;
@@ -16,6 +17,9 @@ use serde_json::Value;
 use crate::message::{Block, Entry, EntryKind, Role};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::BlockEdit;
+
+pub use kept::CutEntries;
+pub(crate) use kept::CutEntry;
 
 /// Share of a clipped text that its head gets; the end of an output tells more than its middle.
 const HEAD_SHARE: f64 = 0.6;

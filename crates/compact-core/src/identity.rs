@@ -13,7 +13,11 @@ use std::fmt;
 
 use canonical::canonical_form;
 
+use crate::halves::map_in_halves;
 use crate::message::{Block, Entry};
+
+/// Fewer entries are hashed before a second thread has begun.
+const WORTH_A_THREAD: usize = 512;
 
 /// The canonical hash of one entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +58,7 @@ impl EntryHash {
 
     /// Hashes every entry of a list.
     pub fn from_entries(entries: &[Entry]) -> Vec<EntryHash> {
-        entries.iter().map(EntryHash::from_entry).collect()
+        map_in_halves(entries, WORTH_A_THREAD, EntryHash::from_entry)
     }
 }
 

@@ -8,7 +8,7 @@
 //! of it are clipped before turns are given up.
 
 use crate::budget::SMALL_VIEW;
-use crate::clip::{self, ClipPointer};
+use crate::clip::{self, ClipPointer, CutEntries, CutEntry};
 use crate::error::CompactError;
 use crate::message::{Conversation, Entry};
 use crate::outline::{Outline, UnitHealth, UnitKind};
@@ -17,7 +17,6 @@ use crate::policy::{KeepRecent, Policy};
 use crate::prune::meaning::MeaningVector;
 use crate::prune::{self, KeepCounts, PruneInput};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
-use crate::view;
 
 /// Share of the free budget that the recent part may take where the summary may have all the rest: a
 /// ledger's lines pay better beyond it.
@@ -89,6 +88,8 @@ pub(crate) struct PlanInput<'a> {
     pub policy: &'a Policy,
     /// How texts are counted.
     pub estimator: &'a dyn Estimator,
+    /// What was cut of it so far.
+    pub cuts: &'a CutEntries,
     /// The receipt that clipped texts point to.
     pub receipt: &'a str,
     /// What an empty summary costs.
@@ -776,6 +777,13 @@ impl PlanInput<'_> {
         }
     }
 
+    /// The entry at a place with every text cut to `level`.
+    pub(crate) fn cut_entry(&self, at: usize, entry: &Entry, level: Units) -> CutEntry {
+        let pointer = self.pointer(at);
+        self.cuts
+            .cut_entry((at, entry), level, self.estimator, pointer)
+    }
+
     fn range(&self, unit: usize) -> Option<std::ops::Range<usize>> {
         self.outline.units.get(unit).map(|u| u.entries.clone())
     }
@@ -898,11 +906,7 @@ impl PlanInput<'_> {
         let start = self.range(unit).map_or(0, |r| r.start);
         let entries = self.entries(unit).iter().zip(start..);
         // By how much texts are cut: an entry may hold blocks that do not count.
-        let saved = entries.map(|(entry, at)| {
-            let edits = clip::clip_entry(entry, level, self.estimator, self.pointer(at));
-            let cut = view::apply_edits(entry, &edits);
-            self.estimator.count_entry(entry) - self.estimator.count_entry(&cut)
-        });
+        let saved = entries.map(|(entry, at)| self.cut_entry(at, entry, level).saved);
         let saved: Units = saved.sum();
         let cost = self.cost(unit) - saved;
         (UnitFate::Clipped(level), cost)

@@ -28,6 +28,7 @@ mod fresh;
 mod gemini;
 mod gemini_cli;
 mod growth;
+mod halves;
 mod json;
 mod list;
 mod media;

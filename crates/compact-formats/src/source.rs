@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::TranscriptProblem;
 use crate::error::{FormatError, Position};
+use crate::halves;
 use crate::json::ItemContext;
 
 /// The place of an entry in the source.
@@ -198,15 +199,30 @@ impl<T> SourceLine<'_, T> {
 }
 
 /// Returns every line that is an object.
-pub(crate) fn read_objects<'s, T: Deserialize<'s>>(
+pub(crate) fn read_objects<'s, T: Deserialize<'s> + Send>(
     source: &'s [u8],
     spans: &[Range<usize>],
     problems: &mut Vec<TranscriptProblem>,
 ) -> Result<Vec<SourceLine<'s, T>>, FormatError> {
-    let mut objects = Vec::with_capacity(spans.len());
-    for index in 0..spans.len() {
-        let line = read_line(source, spans, index, problems)?;
-        objects.extend(line.filter(SourceLine::is_object));
+    let read = |lines: Range<usize>| {
+        let mut problems = Vec::new();
+        let mut objects = Vec::with_capacity(lines.len());
+        for index in lines {
+            let line = read_line(source, spans, index, &mut problems)?;
+            objects.extend(line.filter(SourceLine::is_object));
+        }
+        Ok((objects, problems))
+    };
+    let middle = spans.partition_point(|span| span.start < source.len() / 2);
+    let all = 0..spans.len();
+    let halves = halves::read_halves(all, middle, source.len(), read)?;
+    let mut objects = Vec::new();
+    for (read, odd) in halves {
+        problems.extend(odd);
+        match objects.is_empty() {
+            true => objects = read,
+            false => objects.extend(read),
+        }
     }
     Ok(objects)
 }

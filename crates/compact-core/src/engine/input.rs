@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::clip::CutEntries;
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
 use crate::message::Conversation;
@@ -37,6 +38,7 @@ pub struct CompactionInput<'a> {
     pub(super) note: Option<&'a str>,
     pub(super) meaning: Option<&'a [MeaningVector]>,
     pub(super) content: &'a SummaryContent,
+    pub(super) cuts: Option<&'a CutEntries>,
 }
 
 /// Where the originals are after the compaction.
@@ -121,6 +123,7 @@ impl<'a> CompactionInput<'a> {
             note: None,
             meaning: None,
             content: &SummaryContent::Ledger,
+            cuts: None,
         }
     }
 
@@ -203,6 +206,14 @@ impl<'a> CompactionInput<'a> {
     #[must_use]
     pub fn content(self, content: &'a SummaryContent) -> Self {
         CompactionInput { content, ..self }
+    }
+
+    /// Sets where texts that were cut are kept, for other calls with the same conversation, ledger and estimator.
+    /// Default: nowhere, each call cuts anew.
+    #[must_use]
+    pub fn cuts(self, cuts: &'a CutEntries) -> Self {
+        let cuts = Some(cuts);
+        CompactionInput { cuts, ..self }
     }
 
     /// Names what redaction does to the summary and to what is archived.

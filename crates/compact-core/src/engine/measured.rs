@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use crate::assemble;
+use crate::clip::CutEntries;
 use crate::conform;
 use crate::error::CompactError;
 use crate::frame::{Frame, WayBack};
@@ -39,6 +40,8 @@ pub(super) struct MeasuredHistory<'i, 'a> {
     /// What the view may cost.
     pub(super) budget: Units,
     costs: Vec<Units>,
+    /// What was cut of it, unless the caller keeps it.
+    cuts: CutEntries,
     /// What the body of the smallest summary costs.
     least_summary: Units,
     meaning: Cow<'a, [MeaningVector]>,
@@ -80,6 +83,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             frame_cost: input.estimator.count_message(&empty),
             budget: input.estimator.to_units(input.budget),
             costs: costs_after_conform(input, &outline),
+            cuts: CutEntries::default(),
             least_summary: summarize::least_body_cost(input.ledger, input.estimator),
             meaning: meaning_vectors(input, &outline),
             has_fallen: fallen_messages(input.ledger),
@@ -106,6 +110,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             meaning: &self.meaning,
             policy: input.policy,
             estimator: input.estimator,
+            cuts: input.cuts.unwrap_or(&self.cuts),
             receipt: self.receipt_id(),
             frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
             least_summary: self.least_summary,

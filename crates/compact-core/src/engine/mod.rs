@@ -26,6 +26,7 @@ use crate::view::View;
 
 pub use crate::assemble::move_summary_for;
 pub use crate::budget::ViewBounds;
+pub use crate::clip::CutEntries;
 pub use crate::conform::{BRIDGE, conform, loop_is_whole};
 pub use crate::plan::{LadderRung, Plan, RoomClaims, UnitFate};
 pub use crate::prune::meaning::MeaningVector;

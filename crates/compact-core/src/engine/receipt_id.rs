@@ -30,6 +30,7 @@ pub(super) fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIde
         note,
         meaning: _, // by the shape
         content,
+        cuts: _, // follow from the conversation, the estimator and the id itself
     } = *input;
     ReceiptIdentity {
         engine: ENGINE,

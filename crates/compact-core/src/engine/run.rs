@@ -10,6 +10,7 @@
 use crate::assemble::{self, PlacedSummary};
 use crate::conform;
 use crate::error::CompactError;
+use crate::halves;
 use crate::plan::{self, Plan, PlanInput};
 use crate::policy::KeepRecent;
 use crate::prompt::{ModelProse, SummaryContent};
@@ -52,14 +53,30 @@ pub fn compact(input: &CompactionInput<'_>) -> Result<CompactionOutcome, Compact
     if input.account.history <= input.budget {
         return Ok(CompactionOutcome::Unchanged);
     }
-    let measured = MeasuredHistory::new(input)?;
-    let plan = measured.make_plan()?;
-    let run = CompactionRun::new(&measured);
+    let (planned, ranking) = halves::do_beside(|| plan_history(input), ranking_of(input));
+    let (measured, plan) = planned?;
+    let run = CompactionRun::new(&measured, ranking);
     let verified = run.summarize(&plan)?;
     let (plan, verified) = run.fill_unused(plan, verified)?;
     run.validate(&plan, &verified.draft)?;
     let compaction = write_compaction(&measured, &plan, verified);
     Ok(CompactionOutcome::Compacted(Box::new(compaction)))
+}
+
+fn plan_history<'i, 'a>(
+    input: &'i CompactionInput<'a>,
+) -> Result<(MeasuredHistory<'i, 'a>, Plan), CompactError> {
+    let measured = MeasuredHistory::new(input)?;
+    let plan = measured.make_plan()?;
+    Ok((measured, plan))
+}
+
+/// Weighs the ledger's names, for which nothing need be planned.
+fn ranking_of<'a>(
+    input: &CompactionInput<'a>,
+) -> impl FnOnce() -> NameRanking<'a> + Send + use<'a> {
+    let (ledger, style, note) = (input.ledger, input.policy.strategy, input.note);
+    move || NameRanking::from_ledger(ledger, style, note)
 }
 
 /// A measured history on its way to a view.
@@ -72,13 +89,13 @@ struct CompactionRun<'m, 'i, 'a> {
 }
 
 impl<'m, 'i, 'a> CompactionRun<'m, 'i, 'a> {
-    fn new(measured: &'m MeasuredHistory<'i, 'a>) -> Self {
+    fn new(measured: &'m MeasuredHistory<'i, 'a>, ranking: NameRanking<'a>) -> Self {
         let input = measured.input;
         CompactionRun {
             measured,
             input,
             scene: measured.plan_input(),
-            ranking: NameRanking::from_ledger(input.ledger, input.policy.strategy, input.note),
+            ranking,
         }
     }
 

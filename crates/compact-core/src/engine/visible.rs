@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::clip;
 use crate::message::{Block, Conversation};
 use crate::outline::UnitKind;
 use crate::plan::{Plan, PlanInput, UnitFate};
@@ -42,12 +41,11 @@ fn add_texts<'s>(scene: &PlanInput<'s>, at: usize, fate: UnitFate, visible: &mut
     let Some(entry) = scene.conversation.entries.get(at) else {
         return;
     };
-    let edits = match fate {
-        UnitFate::Clipped(level) => {
-            clip::clip_entry(entry, level, scene.estimator, scene.pointer(at))
-        }
-        _ => Vec::new(),
+    let cut = match fate {
+        UnitFate::Clipped(level) => Some(scene.cut_entry(at, entry, level)),
+        _ => None,
     };
+    let edits = cut.as_ref().map_or(&[][..], |cut| &cut.edits);
     for (block, nth) in entry.blocks.iter().zip(0..) {
         match edits.iter().find(|(edited, _)| *edited == nth) {
             Some((_, BlockEdit::SetText(left))) => {

@@ -17,6 +17,7 @@ use super::entity::{BlockPlace, Voice};
 use super::file::{FileAct, FileFact, FileTable};
 use super::language::{LanguageCue, TextLanguage, text_language};
 use super::reading::BlockReading;
+use super::revocation::KeptRevocations;
 use super::scan::{NameKind, scan_names};
 use super::sentence::{SentencePlace, clip, clip_lines, split_sentences};
 use super::task::{self, BackgroundTask, ShownEnd, TaskEnd};
@@ -147,6 +148,9 @@ pub struct Facts {
     /// The news that such tasks ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub task_ends: Vec<TaskEnd>,
+    /// What of all that no longer holds.
+    #[serde(skip)]
+    pub(crate) revocations: KeptRevocations,
 }
 
 const REQUESTS: usize = 512;
@@ -650,6 +654,7 @@ impl FactCollector {
 impl Facts {
     /// Adds the facts of a later stretch.
     pub(super) fn merge(&mut self, later: Facts) {
+        self.revocations = KeptRevocations::default();
         self.requests.extend(later.requests);
         self.replies.extend(later.replies);
         self.digests.extend(later.digests);

@@ -16,6 +16,7 @@ mod fact;
 mod file;
 mod language;
 mod reading;
+mod revocation;
 mod scan;
 mod sentence;
 mod task;
@@ -44,6 +45,7 @@ pub(crate) use cue::{
 };
 pub(crate) use edit_lines::{comment_text, is_document};
 pub(crate) use language::is_unspaced;
+pub(crate) use revocation::{Revocations, RevokedStatement};
 pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};
 
 use crate::message::Entry;

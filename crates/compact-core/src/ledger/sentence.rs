@@ -197,54 +197,67 @@ const CLOSERS: [char; 11] = ['.', ';', '!', '?', ')', ']', '}', '"', '\'', '*', 
 
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
 pub(crate) fn clip(text: &str, chars: usize) -> String {
-    clip_ascii(text, chars).unwrap_or_else(|| clip_words(text, chars))
-}
-
-/// The same for texts that are not all ASCII, as far as they are shown.
-fn clip_words(text: &str, chars: usize) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(text.len().min(chars.saturating_add(4)));
     let mut count = 0;
-    for word in text.split_whitespace() {
-        let room = chars.saturating_sub(count + usize::from(count > 0));
-        let len = word.chars().take(room + 1).count();
-        if len > room {
-            return end_clipped(out, word, room);
+    let mut rest = text;
+    while let Some((word, behind)) = next_word(rest) {
+        rest = behind;
+        if word.text.is_empty() {
+            continue;
+        }
+        let gap = usize::from(count > 0);
+        let room = chars.saturating_sub(count + gap);
+        let length = match word.is_plain {
+            true => word.text.len(),
+            false => word.text.chars().take(room.saturating_add(1)).count(),
+        };
+        if length > room {
+            return end_clipped(out, word.text, room);
         }
         if count > 0 {
             out.push(' ');
         }
-        out.extend(word.chars().filter(|c| !c.is_control()));
-        count += len + usize::from(count > 0);
+        match word.is_plain {
+            true => out.push_str(word.text),
+            false => out.extend(word.text.chars().filter(|c| !c.is_control())),
+        }
+        count += length + gap;
     }
     out
 }
 
-/// The same for texts that are ASCII without control characters, as far as they are shown. Most texts are such, and
-/// one pass over their bytes is all that they need.
-fn clip_ascii(text: &str, chars: usize) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len().min(chars.saturating_add(4)));
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = bytes.get(at..)?;
-        let room = chars.saturating_sub(out.len() + usize::from(!out.is_empty()));
-        let length = rest.iter().take_while(|b| b.is_ascii_graphic()).count();
-        if length > room {
-            let word = text.get(at..)?.split_whitespace().next()?;
-            return Some(end_clipped(out, word, room));
+/// A word between white space.
+struct WordToClip<'t> {
+    text: &'t str,
+    /// Whether it is ASCII without control characters: most words are, and their bytes are all there is to know.
+    is_plain: bool,
+}
+
+/// The next word of a text, empty where white space follows at once, and what stands behind it; `None` at the end.
+fn next_word(text: &str) -> Option<(WordToClip<'_>, &str)> {
+    let plain = text.bytes().take_while(u8::is_ascii_graphic).count();
+    let behind = match text.as_bytes().get(plain) {
+        None => (plain > 0).then_some(plain)?,
+        Some(b' ' | b'\t'..=b'\r') => plain + 1,
+        Some(_) => {
+            let text = text.trim_start();
+            let word = text.split(char::is_whitespace).next()?;
+            let behind = text.get(word.len()..)?;
+            let is_plain = false;
+            return (!word.is_empty()).then_some((
+                WordToClip {
+                    text: word,
+                    is_plain,
+                },
+                behind,
+            ));
         }
-        if length > 0 {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(text.get(at..at + length)?);
-        }
-        match rest.get(length) {
-            None | Some(b' ' | b'\t'..=b'\r') => at += length + 1,
-            Some(_) => return None,
-        }
-    }
-    Some(out)
+    };
+    let word = WordToClip {
+        text: text.get(..plain)?,
+        is_plain: true,
+    };
+    Some((word, text.get(behind..).unwrap_or_default()))
 }
 
 /// At most `chars` characters with their line breaks: blank lines dropped, cut at a word with `…`.
@@ -299,10 +312,29 @@ mod tests {
 
     use super::*;
 
+    /// What `clip` comes to, word by word.
+    fn clip_words(text: &str, chars: usize) -> String {
+        let mut out = String::new();
+        let mut count = 0;
+        for word in text.split_whitespace() {
+            let room = chars.saturating_sub(count + usize::from(count > 0));
+            let len = word.chars().take(room + 1).count();
+            if len > room {
+                return end_clipped(out, word, room);
+            }
+            if count > 0 {
+                out.push(' ');
+            }
+            out.extend(word.chars().filter(|c| !c.is_control()));
+            count += len + usize::from(count > 0);
+        }
+        out
+    }
+
     proptest! {
         #[test]
         fn what_is_folded_at_once_is_what_its_words_come_to(
-            text in "[ \\t\\n\\x0b\\x1b\\x7fa-c.é]{0,40}",
+            text in "[ \\t\\n\\x0b\\x1b\\x7fa-c.é…\u{2003}\u{85}]{0,40}",
             chars in 0usize..40,
         ) {
             prop_assert_eq!(clip(&text, chars), clip_words(&text, chars));

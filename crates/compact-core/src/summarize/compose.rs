@@ -20,6 +20,7 @@ use super::template::{SectionRank, SectionTopic, StyleTemplate, SummarySize};
 use super::trace::{self, TraceBuilder};
 use super::weigh::{self, WeighedName};
 use super::{RenderRequest, SummaryBody, SummaryNeighbours, ViewWords};
+use crate::halves::map_in_halves;
 use crate::ledger::scan_names;
 
 /// Everything that a summary may be made of.
@@ -47,6 +48,9 @@ const LEAD: f64 = 3.0;
 /// How much the newest is worth beside the oldest.
 const NEWEST: f64 = 1.3;
 const OLDEST: f64 = 0.7;
+
+/// Fewer pieces are looked through before a second thread has begun.
+const WORTH_A_THREAD: usize = 512;
 
 /// What is told first, and everything else.
 #[derive(Default)]
@@ -268,7 +272,7 @@ impl SummaryMaterial<'_> {
                 shows,
             }
         };
-        let offers = table.pieces.iter().map(offer).collect();
+        let offers = map_in_halves(&table.pieces, WORTH_A_THREAD, offer);
         let weights = self.groups.iter().map(|g| g.weight).collect();
         let shown = shown_elsewhere(self.request, forms, self.groups.len());
         GreedyChoice::new(offers, table.heads.len(), weights, shown)

@@ -79,7 +79,8 @@ const ARGUMENT_REACH: usize = 8192;
 
 /// Whether a mention stands in what an edit takes out: where it was, it is no more.
 pub(super) fn is_taken_out(ledger: &Ledger, mention: &Mention) -> bool {
-    let Some((excerpt, offset)) = excerpt_at(ledger, mention) else {
+    let found = excerpt_at(ledger, mention);
+    let Some((excerpt, offset)) = found.filter(|(excerpt, _)| excerpt.voice == Voice::Call) else {
         return false;
     };
     let from = excerpt
@@ -91,7 +92,7 @@ pub(super) fn is_taken_out(ledger: &Ledger, mention: &Mention) -> bool {
         let name = name.rsplit(' ').next()?;
         (PUT_IN.contains(&name) || TAKEN_OUT.contains(&name)).then_some(name)
     });
-    excerpt.voice == Voice::Call && argument.is_some_and(|name| TAKEN_OUT.contains(&name))
+    argument.is_some_and(|name| TAKEN_OUT.contains(&name))
 }
 
 /// The line around a place in a text; of a very long one the words near it, so that the work is bounded.

@@ -15,8 +15,8 @@ use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
 use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
-    Fact, Facts, clip, find_phrase, is_change, is_lifting, is_prohibition, is_replacement,
-    is_revision, rule_label, split_sentences,
+    Fact, Facts, Revocations, RevokedStatement, clip, find_phrase, is_change, is_lifting,
+    is_prohibition, is_replacement, is_revision, rule_label, split_sentences,
 };
 use crate::speech::own_words;
 
@@ -25,44 +25,33 @@ static SCOPE_OPENERS: WordList = WordList::new(cue_file!("scope_opener"));
 static RULE_FRAME: WordList = WordList::new(cue_file!("rule_frame"));
 
 /// What a later word of the user took back.
-pub(super) struct RevokedRules<'l> {
-    rules: Vec<&'l Fact>,
-    /// Sentences that rule nothing and were given another value.
-    statements: Vec<RevokedStatement>,
-    /// What the user quotes and never ordered.
-    quoted: Vec<&'l Fact>,
-}
-
-/// A sentence of the user that a later one repeats with another value.
-struct RevokedStatement {
-    ordinal: u32,
-    text: String,
-}
+pub(super) struct RevokedRules<'l>(&'l Revocations);
 
 impl<'l> RevokedRules<'l> {
     pub(super) fn from_facts(facts: &'l Facts) -> Self {
-        RevokedRules {
-            rules: revoked_rules(facts),
+        let owned = |rules: Vec<&Fact>| rules.into_iter().cloned().collect();
+        RevokedRules(facts.revocations.get_or_find(|| Revocations {
+            rules: owned(revoked_rules(facts)),
             statements: revoked_statements(&facts.requests),
-            quoted: quoted_rules(facts),
-        }
+            quoted: owned(quoted_rules(facts)),
+        }))
     }
 
     /// The rules that fell.
     pub(super) fn facts(&self) -> impl Iterator<Item = &'l Fact> {
-        self.rules.iter().copied()
+        self.0.rules.iter()
     }
 
     /// Whether a rule holds: nobody took it back, and it is no quotation.
     pub(super) fn is_live(&self, fact: &Fact) -> bool {
-        let mut fallen = self.rules.iter().chain(&self.quoted);
+        let mut fallen = self.0.rules.iter().chain(&self.0.quoted);
         !fallen.any(|f| f.ordinal == fact.ordinal && f.text == fact.text)
     }
 
     /// The sentences of an entry that no longer hold.
     fn sentences_of(&self, ordinal: u32) -> impl Iterator<Item = &str> {
-        let rules = self.rules.iter().filter(move |f| f.ordinal == ordinal);
-        let statements = self.statements.iter();
+        let rules = self.0.rules.iter().filter(move |f| f.ordinal == ordinal);
+        let statements = self.0.statements.iter();
         let statements = statements.filter(move |s| s.ordinal == ordinal);
         rules
             .map(|f| &*f.text)

@@ -3,6 +3,7 @@
 use crate::usage::UsageSource;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use compact_core::message::EntryMeta;
 
@@ -11,6 +12,7 @@ use super::stretch::{ClaudeCodeRow, PreservedRows, SessionStretches, is_said};
 use crate::TranscriptScope;
 use crate::edit;
 use crate::error::FormatError;
+use crate::halves;
 use crate::json::{ItemContext, string_value};
 use crate::source::{self, EntryDraft, SourceLayout, TranscriptReading};
 
@@ -35,8 +37,11 @@ pub(super) fn read(
         (TranscriptScope::Whole, _) => order = without_copies(order),
         _ => {}
     }
-    for row in order {
-        read_row(source, row, &mut reading)?;
+    let read = |rows: Range<usize>| read_rows(source, order.get(rows).unwrap_or_default());
+    let bytes = order.iter().map(|row| row.json.len()).sum();
+    for half in halves::read_halves(0..order.len(), order.len() / 2, bytes, read)? {
+        reading.drafts.extend(half.drafts);
+        reading.model = half.model.or(reading.model.take());
     }
     reading.session_id = rows
         .iter()
@@ -118,10 +123,27 @@ fn with_preserved<'r, 's>(
     live
 }
 
+/// What rows come to.
+#[derive(Default)]
+struct ReadRows {
+    drafts: Vec<EntryDraft>,
+    /// The model that the last of them names.
+    model: Option<String>,
+}
+
+fn read_rows(source: &[u8], rows: &[&ClaudeCodeRow<'_>]) -> Result<ReadRows, FormatError> {
+    let mut read = ReadRows::default();
+    read.drafts.reserve(rows.len());
+    for row in rows {
+        read_row(source, row, &mut read)?;
+    }
+    Ok(read)
+}
+
 fn read_row(
     source: &[u8],
     row: &ClaudeCodeRow<'_>,
-    reading: &mut TranscriptReading,
+    reading: &mut ReadRows,
 ) -> Result<(), FormatError> {
     let at = ItemContext {
         source,

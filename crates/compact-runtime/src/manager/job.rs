@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use compact_core::engine::{
-    self, Compaction, CompactionInput, CompactionOutcome, Originals, Plan, Prior, ViewBounds,
+    self, Compaction, CompactionInput, CompactionOutcome, CutEntries, Originals, Plan, Prior,
+    ViewBounds,
 };
 use compact_core::error::CompactError;
 use compact_core::event::{
@@ -69,6 +70,8 @@ pub struct MeasuredRequest<'a> {
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     pub(super) latest: Option<CompactionRecord>,
     pub(super) ledger: Arc<Ledger>,
+    /// What its plans cut.
+    pub(super) cuts: CutEntries,
     /// The policy, with what the session protects.
     pub(super) policy: Policy,
     /// What the view may cost.
@@ -204,6 +207,7 @@ impl Manager {
                 prior: line.prior,
                 latest: line.latest,
                 ledger: Arc::new(counted.ledger),
+                cuts: CutEntries::default(),
                 policy,
                 budget: Tokens(0),
                 summary_limit: None,
@@ -575,6 +579,7 @@ impl Manager {
         .note(measured.note.as_deref())
         .meaning(measured.advice.meaning.as_deref())
         .content(&measured.advice.words)
+        .cuts(&measured.cuts)
     }
 
     /// Where the originals of what a view leaves out are.
