@@ -1138,7 +1138,10 @@ fn setting_session() -> Vec<Entry> {
 #[test]
 fn what_a_later_edit_took_out_is_not_shown() {
     let text = of(&setting_session());
-    let file = text.split("conf/mail.toml (edited)").nth(1).unwrap();
+    let file = text
+        .split("conf/mail.toml (edited, before: #")
+        .nth(1)
+        .unwrap();
     assert!(file.contains("+retry_limit = 8"), "{text}");
     assert!(file.contains("mail_host = \"box-1\""), "{text}");
     assert!(

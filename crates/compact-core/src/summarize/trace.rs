@@ -387,12 +387,12 @@ impl<'l> TraceBuilder<'_, 'l> {
     fn open_file(&mut self, path: &str, ordinal: u32) -> usize {
         let short = self.root.shorten(path);
         let known = self.files.state_of(&short).map(|state| state.fact);
-        let act = known.map_or("", |file| match file.act {
-            FileAct::Read => "",
-            FileAct::Edited => " (edited)",
-            FileAct::Created => " (created)",
-            FileAct::Deleted => " (deleted)",
-            FileAct::Restored => " (put back as it was)",
+        let act = known.map_or(String::new(), |file| match file.act {
+            FileAct::Read => String::new(),
+            FileAct::Edited => format!(" (edited{})", earlier_edits(file)),
+            FileAct::Created => format!(" (created{})", earlier_edits(file)),
+            FileAct::Deleted => " (deleted)".to_owned(),
+            FileAct::Restored => " (put back as it was)".to_owned(),
         });
         let topic = match act.is_empty() {
             true => SectionTopic::Code,
@@ -646,6 +646,25 @@ fn is_diff(run: &ToolRun) -> bool {
 fn is_patch(text: &str) -> bool {
     let mut lines = text.lines();
     lines.any(|line| line.starts_with("@@ ") || line.starts_with("diff --git "))
+}
+
+/// Earlier edits of a file that are pointed at.
+const EARLIER_EDITS: usize = 6;
+
+/// Where a file was changed before its last change, so that each can be looked up.
+fn earlier_edits(file: &FileFact) -> String {
+    let mut earlier: Vec<u32> = file.changes.iter().map(|change| change.ordinal).collect();
+    earlier.retain(|ordinal| *ordinal != file.ordinal);
+    earlier.dedup();
+    let skipped = earlier.len().saturating_sub(EARLIER_EDITS);
+    let told = earlier
+        .iter()
+        .skip(skipped)
+        .map(|ordinal| format!(" #{ordinal}"));
+    match earlier.is_empty() {
+        true => String::new(),
+        false => format!(", before:{}", told.collect::<String>()),
+    }
 }
 
 /// The ordinals of failed calls, and of the runs that passed since.
