@@ -107,10 +107,7 @@ impl LiveSessions {
         let own = recent.iter().filter(|(_, (scope, _))| *scope == key.scope);
         let live: Vec<_> = own.filter_map(|(_, (_, live))| live.upgrade()).collect();
         drop(recent);
-        live.into_iter().max_by_key(|live| {
-            let told = live.lock_notes().told.clone();
-            told.map_or(0, |told| common_length(&told, body))
-        })
+        most_alike(live, body)
     }
 
     fn lock_recent(&self) -> MutexGuard<'_, LruCache<String, (String, Weak<LiveSession>)>> {
@@ -330,10 +327,30 @@ impl LiveSession {
     }
 }
 
+/// Returns the session whose last request has the most in common with a body, of those that come first: so many bytes are
+/// compared as two such bodies have, however many begin alike.
+fn most_alike(latest_first: Vec<Arc<LiveSession>>, body: &[u8]) -> Option<Arc<LiveSession>> {
+    let mut left = body.len().saturating_mul(2);
+    let mut best = None;
+    for live in latest_first {
+        let told = live.lock_notes().told.clone().unwrap_or_default();
+        let common = common_length(&told, body);
+        if best.as_ref().is_none_or(|(most, _)| common > *most) {
+            best = Some((common, live));
+        }
+        left = left.saturating_sub(common);
+        if left == 0 {
+            break;
+        }
+    }
+    best.map(|(_, live)| live)
+}
+
 /// Returns how many bytes two bodies have in common from the start on, in whole steps.
 fn common_length(one: &[u8], other: &[u8]) -> usize {
-    let steps = one.chunks_exact(1024).zip(other.chunks_exact(1024));
-    steps.take_while(|(a, b)| a == b).count()
+    const STEP: usize = 1024;
+    let steps = one.chunks_exact(STEP).zip(other.chunks_exact(STEP));
+    STEP * steps.take_while(|(a, b)| a == b).count()
 }
 
 /// Returns the receipt that an addition to a model's summary names.

@@ -110,6 +110,28 @@ impl Session {
 
     /// Returns another session of the same name that stands where this one does, for what is done beside it: this one never
     /// hears of it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// use compact::Compact;
+    /// use serde_json::{Value, json};
+    ///
+    /// let compact = Compact::builder().in_memory().window(20_000).build()?;
+    /// let turn = |n: u32| [
+    /// json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// ];
+    /// let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// let mut session = compact.session("runs");
+    /// session.preflight(&messages[..8].to_vec()).await?;
+    /// let mut beside = session.fork();
+    /// assert!(beside.compact(&messages, None).await?.receipt().is_some());
+    /// assert_eq!(session.state().unwrap().history().entries.len(), 8);
+    /// assert_eq!(session.state().unwrap().previous_receipt(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn fork(&self) -> Session {
         let model = self.model.as_ref().map(|model| SessionModel {
