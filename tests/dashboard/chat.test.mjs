@@ -69,6 +69,12 @@ test("while it compacts, the page says so and takes no input; then it says what 
   assert.ok(await page.locator("#words").isEnabled());
   assert.ok(readdirSync(join(scene.store, "sessions")).some((name) => name.startsWith("transcript-one")));
   await checkPage(page);
+  await visit(page, "/");
+  const row = await page.locator("table.sessions tbody tr", { hasText: "one" }).innerText();
+  assert.match(row, /^one\s+live session\s+gpt-5\s+.*of 6k\s+1\s+.*just now\s+compacted$/s);
+  await page.getByRole("link", { name: "one", exact: true }).click();
+  await page.locator("table.compactions tbody tr").waitFor();
+  await checkPage(page);
 });
 
 test("a compaction that failed is a warning with a way to retry, and a retry that succeeds ends it", async () => {

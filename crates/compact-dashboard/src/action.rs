@@ -152,6 +152,10 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
 
 /// Tries again what failed.
 async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let known = dashboard.compact.describe_session(&form.name).await?;
+    if known.is_none() {
+        return Err(PageError::not_found(&form.name));
+    }
     let made = dashboard.compact.retry_compaction(&form.name).await?;
     Ok(match made {
         Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),

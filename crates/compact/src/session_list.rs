@@ -367,3 +367,52 @@ fn last_time(info: &SessionInfo) -> Timestamp {
     let at = info.last_at.as_deref();
     at.and_then(|at| at.parse().ok()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_failure_is_told_until_somebody_asks_for_a_retry() {
+        let compact = Compact::builder().in_memory().build().unwrap();
+        let failed = Attempt {
+            at: compact.clock().timestamp(),
+            turn: "t".to_owned(),
+            outcome: "failed".to_owned(),
+            tokens: 900,
+        };
+        let catalog = compact.store_to_write().unwrap().catalog;
+        catalog.save_attempt("s", &failed).await.unwrap();
+        let told = compact.describe_session("s").await.unwrap().unwrap();
+        assert_eq!(told.last_event(), SessionEvent::Failure);
+        assert!(compact.retry_compaction("s").await.unwrap().is_none());
+        assert!(compact.describe_session("s").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_session_that_was_only_asked_is_listed_with_its_window() {
+        let folder = tempfile::tempdir().unwrap();
+        let compact = Compact::builder().data_directory(folder.path());
+        let compact = compact.build().unwrap();
+        let journal = folder.path().join("journal");
+        std::fs::create_dir_all(&journal).unwrap();
+        let line = |at: Timestamp, session: &str| {
+            format!(
+                "{{\"ts\":\"{at}\",\"event\":\"compact.usage\",\"session_id\":\"{session}\",\"model\":\"m\",\"max\":9000,\"turn_input\":500,\"turn_output\":20}}\n"
+            )
+        };
+        let now = compact.clock().now();
+        let week = compact_adapters::journal::week_of(now);
+        let lines = line(now - SignedDuration::from_hours(30), "old") + &line(now, "new");
+        std::fs::write(journal.join(format!("{week}.jsonl")), lines).unwrap();
+        let query = SessionListQuery::default();
+        let list = compact.list_sessions(&query).await.unwrap();
+        let [listed] = list.sessions.as_slice() else {
+            panic!("{list:?}")
+        };
+        assert_eq!(listed.info.session_id, "new");
+        assert_eq!(listed.last_event(), SessionEvent::Request);
+        assert_eq!(listed.tokens_now(), Some(Tokens(520)));
+        assert_eq!(listed.window.tokens, Tokens(9_000));
+    }
+}

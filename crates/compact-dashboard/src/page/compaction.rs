@@ -15,8 +15,8 @@ use crate::action::find_compaction;
 use crate::composition::speaker;
 use crate::page::PageError;
 use crate::page::chart::stacked_bar;
+use crate::page::compaction_table::render_retention;
 use crate::page::layout::{Layout, action_button};
-use crate::page::session::render_retention;
 use crate::text::{count, encode, foreign, group_digits, minute, visible};
 use crate::{Dashboard, Viewer};
 

@@ -3,6 +3,7 @@
 pub(crate) mod chart;
 pub(crate) mod chat;
 pub(crate) mod compaction;
+pub(crate) mod compaction_table;
 pub(crate) mod entry;
 pub(crate) mod layout;
 pub(crate) mod ledger;

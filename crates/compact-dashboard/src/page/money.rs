@@ -188,10 +188,12 @@ fn render_resume(dashboard: &Dashboard, resume: &ColdResume, now: Timestamp) -> 
             th scope="row" { (session_link(dashboard, &resume.session)) }
             td data-label="Model" { (foreign(&resume.model)) }
             td.number data-label="Tokens" { (group_digits(resume.tokens.0)) }
-            td.number data-label="Next message" { strong { (dollars(next)) } " "
-                @match resume.seconds_left {
-                    0 => span.quiet { "cold" },
-                    left => span.quiet { "warm for " (left / 60) ":" (format!("{:02}", left % 60)) },
+            td.number data-label="Next message" {
+                span { strong { (dollars(next)) } " "
+                    @match resume.seconds_left {
+                        0 => span.quiet { "cold" },
+                        left => span.quiet { "warm for " (left / 60) ":" (format!("{:02}", left % 60)) },
+                    }
                 }
             }
             td.number data-label="Warm" { (dollars(resume.warm_usd)) }

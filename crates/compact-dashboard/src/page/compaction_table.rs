@@ -1,0 +1,160 @@
+//! The compactions of a session as a table: when and why, what each kept, cut, left and put back, and what came of it.
+
+use std::collections::HashMap;
+
+use compact::chart::describe_change;
+use compact::policy::CompactionCause;
+use compact::policy::economy::CacheWarmth;
+use compact::receipt::Retention;
+use compact::spending::CompactionCost;
+use compact::store::{CompactionRecord, StoredReceipt};
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::Dashboard;
+use crate::page::layout::action_button;
+use crate::page::money::render_balance;
+use crate::text::{count, dollars, encode, group_digits, percent, time_ago};
+
+/// How many compactions a page lists, the newest first.
+const ROWS: usize = 100;
+
+/// Shows every compaction, the newest first.
+pub(crate) fn render_compactions(
+    dashboard: &Dashboard,
+    records: &[CompactionRecord],
+    costs: &HashMap<String, CompactionCost>,
+    now: Timestamp,
+) -> Markup {
+    let rows = records.iter().enumerate().rev().take(ROWS);
+    html! {
+        section aria-labelledby="compactions" {
+            h2 #compactions { "Compactions" }
+            div.scroll tabindex="0" role="region" aria-label="Table of compactions" {
+                table.compactions {
+                    thead { tr {
+                        th scope="col" { "#" }
+                        th scope="col" { "When and why" }
+                        th scope="col" { "Tokens" }
+                        th scope="col" { "Kept of what mattered" }
+                        th scope="col" { "Entries" }
+                        th scope="col" { "Cost" }
+                        th scope="col" { "Saved" }
+                        th scope="col" { span.unseen { "Actions" } }
+                    } }
+                    tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, costs.get(&record.receipt_id), now)) } }
+                }
+            }
+            @if records.len() > ROWS { p.quiet { "The newest " (ROWS) " of " (records.len()) "." } }
+        }
+    }
+}
+
+fn render_compaction_row(
+    dashboard: &Dashboard,
+    number: usize,
+    record: &CompactionRecord,
+    cost: Option<&CompactionCost>,
+    now: Timestamp,
+) -> Markup {
+    let receipt = &record.receipt;
+    let retention = receipt.retention();
+    let cut = receipt
+        .as_json()
+        .pointer("/kept/clipped")
+        .and_then(Value::as_u64);
+    let fields = [
+        ("name", record.session_id.as_str()),
+        ("receipt", record.receipt_id.as_str()),
+    ];
+    html! {
+        tr {
+            th scope="row" { a href=(compaction_address(dashboard, record)) aria-label={ "Compaction " (number + 1) } { (number + 1) } }
+            td data-label="When and why" {
+                span.lines { (time_ago(Some(&record.created_at), now))
+                    span.quiet { (cost.and_then(|cost| cost.cause).map_or("", name_cause)) } }
+            }
+            @if let Some(origin) = receipt.origin() {
+                td colspan="5" { "a copy that a " (origin) " left; nothing was compacted" }
+            } @else {
+                td data-label="Tokens" {
+                    span.lines { (describe_change(receipt))
+                        span.quiet { @if let Some(ms) = receipt.elapsed_ms() { "in " (group_digits(ms)) " ms" } } }
+                }
+                td data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
+                td data-label="Entries" {
+                    span.lines { span { (group_digits(number_field(receipt, "pruned_count"))) " left, " (group_digits(cut.unwrap_or(0))) " cut" }
+                        @if let Some(back) = retention.as_ref().map(|r| r.repaired).filter(|back| *back > 0) {
+                            span.quiet { (count(back, "fact", "facts")) " put back" }
+                        } }
+                }
+                (render_cost_cells(cost))
+            }
+            td.row-actions data-label="Do" {
+                (action_button(dashboard, "/do/verify", "Verify", &fields))
+                @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo", &fields)) }
+            }
+        }
+    }
+}
+
+/// Shows what the view cost, what the cache was like, and what came of it.
+fn render_cost_cells(cost: Option<&CompactionCost>) -> Markup {
+    let warmth = cost.and_then(|cost| cost.warmth);
+    let warmth = warmth.map(|warmth| match warmth {
+        CacheWarmth::Warm => "cache warm",
+        CacheWarmth::Cold => "cache cold",
+        CacheWarmth::Unused => "cache not used",
+    });
+    html! {
+        td data-label="Cost" {
+            span.lines { @match cost.and_then(|cost| cost.cost_usd) { Some(usd) => (dollars(usd)), None => "–" }
+                span.quiet { (warmth.unwrap_or_default()) } }
+        }
+        td data-label="Saved" {
+            @match cost.and_then(|cost| Some((cost, cost.saved_usd?))) {
+                Some((cost, usd)) => span.lines { (render_balance(usd)) span.quiet { "in " (count(cost.requests, "request", "requests")) } },
+                None => "–",
+            }
+        }
+    }
+}
+
+/// Returns why a compaction was made, in words.
+fn name_cause(cause: CompactionCause) -> &'static str {
+    match cause {
+        CompactionCause::Threshold => "trigger reached",
+        CompactionCause::TokensLeft => "few tokens left",
+        CompactionCause::SoftThreshold => "ahead of the trigger",
+        CompactionCause::Exceeded => "over the window",
+        CompactionCause::Asked => "asked for",
+        CompactionCause::Idle => "idle",
+        CompactionCause::Overflow => "refused as too long",
+        CompactionCause::Economy => "it pays",
+    }
+}
+
+/// Shows the share of what mattered that the view still shows.
+pub(crate) fn render_retention(retention: Option<&Retention>) -> Markup {
+    let Some(retention) = retention else {
+        return html! { span.quiet { "–" } };
+    };
+    html! {
+        @match retention.share_kept() {
+            Some(share) => span.lines { span { (percent(share)) } span.quiet { (group_digits(retention.kept)) " of " (group_digits(retention.anchors)) } },
+            None => span.quiet { "nothing to keep" },
+        }
+    }
+}
+
+/// Returns the address of a compaction's page.
+pub(crate) fn compaction_address(dashboard: &Dashboard, record: &CompactionRecord) -> String {
+    let (session, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
+    dashboard.link(&format!("/compaction?name={session}&receipt={receipt}"))
+}
+
+fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {
+    let value = receipt.as_json().get(field);
+    value.and_then(Value::as_u64).unwrap_or(0)
+}
