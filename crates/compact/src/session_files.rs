@@ -316,6 +316,14 @@ impl ArchiveStore for StoreWithFiles<dyn ArchiveStore> {
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.beneath.remove_record(id).await
     }
+
+    async fn put_derived(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.beneath.put_derived(id, plain).await
+    }
+
+    async fn get_derived(&self, id: &PackId) -> Result<Option<Bytes>, ArchiveError> {
+        self.beneath.get_derived(id).await
+    }
 }
 
 #[async_trait]

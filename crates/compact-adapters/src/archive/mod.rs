@@ -1,7 +1,7 @@
 //! The archive over any object store: a folder, a bucket that speaks S3, memory.
 //!
 //! A pack is the object `packs/<2 hex>/<id>.pack`, a record `receipts/<2 hex>/<id>.pack` in the same
-//! form. Names are hashes: no session id, file name or other text from outside is ever part of one. Packs are written once and read with
+//! form, and what a folder keeps of them to be quicker `ledgers/<2 hex>/<id>.pack`. Names are hashes: no session id, file name or other text from outside is ever part of one. Packs are written once and read with
 //! suspicion. Where a store cannot be relied on to let only one writer create an object, nothing is
 //! lost: whoever writes a pack writes the same content, and reads it back.
 
@@ -44,11 +44,14 @@ pub(crate) const PACKS: &str = "packs";
 
 pub(crate) const RECORDS: &str = "receipts";
 
+const DERIVED: &str = "ledgers";
+
 /// The kinds of objects in an archive, each in its own folder.
 #[derive(Clone, Copy, Debug)]
 enum ObjectKind {
     Packs,
     Records,
+    Derived,
 }
 
 impl ObjectKind {
@@ -56,6 +59,7 @@ impl ObjectKind {
         match self {
             ObjectKind::Packs => PACKS,
             ObjectKind::Records => RECORDS,
+            ObjectKind::Derived => DERIVED,
         }
     }
 
@@ -83,6 +87,8 @@ const MAX_PARTS_IN_FLIGHT: usize = 4;
 pub struct ObjectArchive {
     store: Arc<dyn ObjectStore>,
     medium: Medium,
+    /// Whether what follows from packs is kept: where reading it is quicker than making it again.
+    keeps_derived: bool,
     /// Where a bucket is, for whoever has to be told that something is wrong there.
     place: Option<Arc<str>>,
     seal: Option<Arc<Seal>>,
@@ -107,6 +113,7 @@ impl ObjectArchive {
         ObjectArchive {
             store,
             medium: Medium::Service(Arc::default()),
+            keeps_derived: false,
             place: None,
             seal: None,
             clock: Arc::new(SystemClock),
@@ -129,6 +136,7 @@ impl ObjectArchive {
         })?;
         Ok(ObjectArchive {
             medium: Medium::Folder,
+            keeps_derived: true,
             ..ObjectArchive::new(Arc::new(files))
         })
     }
@@ -322,6 +330,17 @@ impl ObjectArchive {
         }
     }
 
+    /// Removes all that was made from packs: it may tell of one that is gone.
+    async fn delete_derived(&self) -> Result<(), ArchiveError> {
+        if !self.keeps_derived {
+            return Ok(());
+        }
+        for id in self.list_ids(ObjectKind::Derived).await? {
+            self.delete(ObjectKind::Derived, &id).await?;
+        }
+        Ok(())
+    }
+
     async fn write_in_parts(&self, place: &Path, stored: Bytes) -> object_store::Result<()> {
         let upload = self.store.put_multipart(place).await?;
         let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
@@ -417,6 +436,7 @@ impl ArchiveStore for ObjectArchive {
     }
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.delete_derived().await?;
         self.delete(ObjectKind::Packs, id).await
     }
 
@@ -441,7 +461,35 @@ impl ArchiveStore for ObjectArchive {
     }
 
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
+        self.delete_derived().await?;
         self.delete(ObjectKind::Records, id).await
+    }
+
+    async fn put_derived(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        if !self.keeps_derived {
+            return Ok(());
+        }
+        let (seal, id) = (self.seal.clone(), *id);
+        let encode = move || pack::encode(&plain, &PackHistory::default(), &id, seal.as_deref());
+        let stored = run_pack_work(encode).await?;
+        let stored = stored.map_err(|source| archive_error(format!("compress {id}"), source))?;
+        let place = ObjectKind::Derived.location(&id);
+        let written = self.store.put(&place, stored.into()).await;
+        written.map_err(|error| self.explain_store_error(format!("write {id}"), error))?;
+        Ok(())
+    }
+
+    async fn get_derived(&self, id: &PackId) -> Result<Option<Bytes>, ArchiveError> {
+        if !self.keeps_derived {
+            return Ok(None);
+        }
+        let (stored, _) = match self.fetch(ObjectKind::Derived, *id).await {
+            Err(ArchiveError::Missing { .. }) => return Ok(None),
+            fetched => fetched?,
+        };
+        let plain = pack::decode(&stored, id, &PackHistory::default(), self.seal.as_deref());
+        let decoded = plain.map_err(|flaw| damaged_pack(*id, &flaw))?;
+        Ok(Some(decoded.plain.into()))
     }
 }
 

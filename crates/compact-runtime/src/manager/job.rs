@@ -508,7 +508,8 @@ impl CompactionJob<'_> {
         }
         let committed = committed?;
         let receipt = &committed.compaction.receipt;
-        self.manager.keep_ledger(receipt, &self.measured.ledger);
+        let (session, ledger) = (&self.measured.session_id, &self.measured.ledger);
+        self.manager.keep_ledger(session, receipt, ledger).await;
         Ok(JobOutcome::Done(Box::new(committed)))
     }
 

@@ -126,6 +126,12 @@ impl ArchiveStore for Faulty {
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.archive.remove_record(id).await
     }
+    async fn put_derived(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.archive.put_derived(id, plain).await
+    }
+    async fn get_derived(&self, id: &PackId) -> Result<Option<Bytes>, ArchiveError> {
+        self.archive.get_derived(id).await
+    }
 }
 
 pub(crate) fn manager(window: u64) -> (Manager, Arc<Heard>) {
@@ -893,5 +899,31 @@ async fn a_ledger_is_drawn_again_where_it_is_not_kept() {
     assert!(
         first.kept_ledger(&latest).await.is_none(),
         "its original is gone"
+    );
+}
+
+#[tokio::test]
+async fn the_ledger_of_a_long_chain_is_kept_for_another_process() {
+    let archive = Arc::new(Faulty::default());
+    let forgetful = || manager(50_000).0.with_archive(Some(archive.clone()));
+    let first = forgetful();
+    compact_chain(&first, &archive, 6).await;
+    let records = first.catalog.session_records("chain").await.unwrap();
+    let latest = first.catalog.latest_record("chain").await.unwrap().unwrap();
+    let second = || forgetful().with_catalog(first.catalog.clone());
+    let kept = first.kept_ledger(&latest).await;
+    assert!(kept.is_some());
+    assert_eq!(second().kept_ledger(&latest).await, kept);
+    let earlier = records.iter().filter(|r| r.receipt_id != latest.receipt_id);
+    for record in earlier.clone() {
+        let found = second().kept_ledger(record).await;
+        assert_eq!(found, None, "only that of the last is kept");
+    }
+    let pack = earlier.clone().find_map(|r| r.input_pack).unwrap();
+    archive.remove(&pack).await.unwrap();
+    assert_eq!(
+        second().kept_ledger(&latest).await,
+        None,
+        "it tells of what is gone"
     );
 }

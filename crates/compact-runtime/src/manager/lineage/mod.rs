@@ -302,8 +302,8 @@ impl Manager {
     }
 
     /// What the engine needs of a record, as far as a history shows its view: with the ledger that this process
-    /// keeps, else drawn again from the archived inputs that led to it. The ledger itself is never stored: it says nothing
-    /// that the originals do not, and it is larger than all of them compressed. An earlier input that
+    /// keeps, else drawn again from the archived inputs that led to it. It says nothing
+    /// that the originals do not. An earlier input that
     /// is gone is skipped; without the record's own nothing is known.
     async fn rebuild_prior(
         &self,

@@ -26,6 +26,7 @@ pub async fn suite(store: &dyn ArchiveStore) {
     a_removed_base_is_named(store).await;
     listing_shows_everything_once(store).await;
     records_are_kept_beside_the_packs(store).await;
+    what_is_derived_goes_with_any_pack(store).await;
     removing_everything_empties_the_store(store).await;
 }
 
@@ -196,4 +197,32 @@ async fn records_are_kept_beside_the_packs(store: &dyn ArchiveStore) {
         store.remove_record(&id).await.unwrap();
     }
     assert_eq!(store.list_records().await.unwrap(), vec![]);
+}
+
+/// A store need not keep what is derived; one that does keeps the last, and nothing once something is gone.
+async fn what_is_derived_goes_with_any_pack(store: &dyn ArchiveStore) {
+    let listed = (
+        store.list().await.unwrap(),
+        store.list_records().await.unwrap(),
+    );
+    let id = PackId::of_record("one", "derived");
+    assert_eq!(store.get_derived(&id).await.unwrap(), None);
+    for gone in 0..2 {
+        for text in ["first", "again"] {
+            store.put_derived(&id, Bytes::from(text)).await.unwrap();
+        }
+        let kept = store.get_derived(&id).await.unwrap();
+        assert!(kept.is_none_or(|kept| kept == "again"));
+        let absent = PackId::of(b"never put", None);
+        match gone {
+            0 => store.remove(&absent).await.unwrap(),
+            _ => store.remove_record(&absent).await.unwrap(),
+        }
+        assert_eq!(store.get_derived(&id).await.unwrap(), None);
+    }
+    let now = (
+        store.list().await.unwrap(),
+        store.list_records().await.unwrap(),
+    );
+    assert_eq!(now, listed, "it is neither pack nor record");
 }

@@ -13,6 +13,7 @@ use super::{ArchiveError, ArchiveStore, PackId, PackInfo};
 pub struct MemoryArchive {
     packs: Mutex<BTreeMap<PackId, MemoryPack>>,
     records: Mutex<BTreeMap<PackId, Bytes>>,
+    derived: Mutex<BTreeMap<PackId, Bytes>>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,10 @@ impl MemoryArchive {
 
     fn lock_records(&self) -> MutexGuard<'_, BTreeMap<PackId, Bytes>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_derived(&self) -> MutexGuard<'_, BTreeMap<PackId, Bytes>> {
+        self.derived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pack(&self, id: &PackId) -> Result<MemoryPack, ArchiveError> {
@@ -74,6 +79,7 @@ impl ArchiveStore for MemoryArchive {
 
     async fn remove(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.lock_packs().remove(id);
+        self.lock_derived().clear();
         Ok(())
     }
 
@@ -93,6 +99,16 @@ impl ArchiveStore for MemoryArchive {
 
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError> {
         self.lock_records().remove(id);
+        self.lock_derived().clear();
         Ok(())
+    }
+
+    async fn put_derived(&self, id: &PackId, plain: Bytes) -> Result<(), ArchiveError> {
+        self.lock_derived().insert(*id, plain);
+        Ok(())
+    }
+
+    async fn get_derived(&self, id: &PackId) -> Result<Option<Bytes>, ArchiveError> {
+        Ok(self.lock_derived().get(id).cloned())
     }
 }

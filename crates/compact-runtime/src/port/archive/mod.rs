@@ -282,6 +282,17 @@ pub trait ArchiveStore: Send + Sync {
 
     /// Removes a record; one that is not there is no error.
     async fn remove_record(&self, id: &PackId) -> Result<(), ArchiveError>;
+
+    /// Keeps what follows from packs and can be made from them again, in place of what was there under the address. A
+    /// store need not: this one keeps nothing. One that does removes all of it with any pack and any record.
+    async fn put_derived(&self, _id: &PackId, _plain: Bytes) -> Result<(), ArchiveError> {
+        Ok(())
+    }
+
+    /// What was kept so under an address, checked; `None` where nothing is.
+    async fn get_derived(&self, _id: &PackId) -> Result<Option<Bytes>, ArchiveError> {
+        Ok(None)
+    }
 }
 
 /// `roots` and every pack that is needed to read them: what a clean-up must keep. Roots that are
