@@ -11,7 +11,8 @@ use compact_runtime::Manager;
 use compact_runtime::manager::{
     CompactionRequest, ENTRIES_FORMAT, RequestOutcome, serialize_entries,
 };
-use compact_runtime::port::archive::MemoryArchive;
+use compact_runtime::port::archive::{ArchiveStore, MemoryArchive};
+use compact_runtime::port::catalog::MemoryCatalog;
 use tokio::runtime::Runtime;
 
 use crate::ROUNDS;
@@ -39,7 +40,8 @@ pub(crate) fn last_over_second(subject: &BenchSession) -> Result<Timing> {
 /// What each compaction takes, in seconds. Each history is the view before and as many new entries as the
 /// others have.
 fn compact_chain(subject: &BenchSession, runtime: &Runtime) -> Result<Vec<f64>> {
-    let manager = manager(WINDOW, Some(Arc::new(MemoryArchive::default())))?;
+    let archive: Arc<dyn ArchiveStore> = Arc::new(MemoryArchive::default());
+    let catalog = Arc::new(MemoryCatalog::default());
     let entries = &subject.conversation.entries;
     let mut history: Vec<Entry> = Vec::new();
     let mut times = Vec::new();
@@ -48,6 +50,7 @@ fn compact_chain(subject: &BenchSession, runtime: &Runtime) -> Result<Vec<f64>> 
         .take(COMPACTIONS)
     {
         history.extend_from_slice(new);
+        let manager = manager(WINDOW, Some(Arc::clone(&archive)))?.with_catalog(catalog.clone());
         let (view, seconds) = compact_once(&manager, runtime, history)?;
         history = view;
         times.push(seconds);
