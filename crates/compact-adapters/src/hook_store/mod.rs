@@ -155,7 +155,8 @@ impl HookStore {
 
     /// Keeps a ledger for the next call.
     pub fn save_ledger(&self, memory: &HookMemory) -> io::Result<()> {
-        let packed = rmp_serde::to_vec(memory);
+        // By their names: fields that are empty are left out, and without names the next ones would take their places.
+        let packed = rmp_serde::to_vec_named(memory);
         let packed = packed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
         let hash = blake3::hash(&packed);
         write_atomically(

@@ -194,6 +194,7 @@ proptest! {
             fs::write(&file, lines[..line].concat() + &half).unwrap();
             if let Ok(memory) = shelf.load_ledger(&file, &redactor()) {
                 shelf.save_ledger(&memory).unwrap();
+                prop_assert_eq!(shelf.read_saved_ledger(), Some(memory));
             }
         }
         fs::write(&file, lines.concat()).unwrap();
