@@ -35,5 +35,5 @@ def test_the_snippets_of_a_page_run_one_after_the_other(page, tmp_path, monkeypa
         # What "becomes" something is another library's way.
         if found["prose"] != "becomes":
             exec(compile(found["code"], page, "exec"), known)
-    if "```python" in text:
+    if "messages_to_send = " in text:
         assert known["messages_to_send"] == known["messages"]
