@@ -110,7 +110,7 @@ test("a session's compactions have a reason, a cost and what came of it", async 
   await visit(page, `/session?name=${session}`);
   const row = page.locator("table.compactions tbody tr").last();
   const cell = async (label) => (await row.locator(`td[data-label="${label}"]`).innerText()).trim();
-  assert.match(await cell("'When and why'"), /trigger|ahead|few tokens/);
+  assert.match(await cell("When and why"), /trigger|ahead|few tokens/);
   assert.match(await cell("Writing its view"), /^\$0\.\d+\s+cache warm$/);
   assert.match(await cell("Saved, net"), /^−?\$0\.\d+\s+in \d+ requests?$/);
   await checkPage(page);
