@@ -45,14 +45,29 @@ test("undo makes a session that stands before the compaction, and changes nothin
   await page.getByRole("row").filter({ has: page.getByRole("link", { name: "Compaction 2", exact: true }) }).getByRole("button", { name: "Undo" }).click();
   await page.waitForURL(/shop~before-2/);
   assert.match(await page.locator(".notice").innerText(), /as it was before compaction 2/);
-  assert.equal(shown("shop~before-2").compactions.length, 1);
+  const state = shown("shop~before-2").compactions;
+  assert.equal(state.length, 2);
+  const figure = receipts[1].tokens_before.toLocaleString("en");
+  assert.match(await page.locator(".figure").innerText(), new RegExp(`^${figure} of `));
+  assert.match(await page.locator("dl.facts").innerText(), /Calls archived\s+240/);
+  const all = page.waitForEvent("download");
+  await page.getByText("Download the original").click();
+  const held = readFileSync(await (await all).path(), "utf8");
+  assert.ok(held.includes("Step 1:") && held.includes("Step 120 is done"));
   const waits = page.waitForEvent("download");
-  await page.getByText("Download the state before").click();
+  await page.getByRole("link", { name: "Download the state before" }).click();
   assert.deepEqual(readFileSync(await (await waits).path()), original);
   assert.deepEqual(shown("shop"), before);
   await checkPage(page);
   await picture(page, "undo");
   scene.run(["archive", "verify"]);
+  // The notice is told once.
+  await page.reload();
+  assert.equal(await page.locator(".notice").count(), 0);
+  await page.getByLabel("Search what was said in this session").fill("SHOP-1119");
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.locator("ol.hits li", { hasText: "SHOP-1119" }).first().waitFor();
+  scene.run(["verify", state[1].receipt_id]);
 });
 
 test("a pinned entry stands in the next view, and an unpinned one need not", async () => {

@@ -51,6 +51,9 @@ function findAgain(content, focused) {
 
 function replaceContent(next) {
   const content = document.getElementById("content");
+  // What was just done is told once: it stays until the page is left.
+  const notice = document.getElementById("notice");
+  if (notice && next && !next.querySelector("#notice")) next.querySelector("h1").after(notice.cloneNode(true));
   if (!next || content.innerHTML === next.innerHTML) return;
   const open = [...content.querySelectorAll("details[open][id]")].map((element) => element.id);
   const typed = [...content.querySelectorAll(fields)].filter((field) => field.id && field.value !== field.defaultValue);

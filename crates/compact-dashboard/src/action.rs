@@ -11,8 +11,11 @@ use compact::token::Tokens;
 use serde::Deserialize;
 
 use crate::page::PageError;
-use crate::text::{count, encode};
+use crate::text::{clip_name, count, encode};
 use crate::{Dashboard, Viewer};
+
+/// The longest name of a new session.
+const LONGEST_NAME: usize = 200;
 
 /// The fields of all forms; which of them count depends on what is to be done.
 #[derive(Debug, Default, Deserialize)]
@@ -46,7 +49,7 @@ pub(crate) async fn perform(
 ) -> Result<Redirect, PageError> {
     let outcome = find_and_perform(&dashboard, &viewer, &action, &form).await?;
     dashboard.changes.announce();
-    let notice = dashboard.notices.add(outcome.words);
+    let notice = dashboard.notices.add(&outcome.session, outcome.words);
     let address = format!("/session?name={}&done={notice}", encode(&outcome.session));
     Ok(Redirect::to(&dashboard.link(&address)))
 }
@@ -128,6 +131,10 @@ async fn check_receipt(
     })
 }
 
+fn not_a_budget(text: &str) -> String {
+    format!("“{}” is no number of tokens", clip_name(text))
+}
+
 /// Compacts what is archived of a session.
 async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
     let budget = match form.budget.trim() {
@@ -136,7 +143,7 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
             let plain: String = text.chars().filter(|c| !", _.".contains(*c)).collect();
             let tokens = plain
                 .parse()
-                .map_err(|_| PageError::refused(&format!("“{text}” is no number of tokens")))?;
+                .map_err(|_| PageError::wrong(&not_a_budget(text), "type one such as 8,000"))?;
             Some(Tokens(tokens))
         }
     };
@@ -205,8 +212,15 @@ async fn start(
 ) -> Result<ActionOutcome, PageError> {
     let new = form.new.trim();
     if new.is_empty() || !viewer.may_see(new) {
-        return Err(PageError::refused(
+        return Err(PageError::wrong(
             "the new session needs a name of its own",
+            "go back and type one",
+        ));
+    }
+    if new.chars().count() > LONGEST_NAME {
+        return Err(PageError::wrong(
+            &format!("a name has at most {LONGEST_NAME} characters"),
+            "go back and type a shorter one",
         ));
     }
     let started = dashboard
@@ -252,5 +266,8 @@ async fn find_entry_name(
         .read_compaction(&record.receipt_id)
         .await?;
     let name = reading.entry_name(form.at);
-    name.ok_or_else(|| PageError::refused("an entry that says nothing cannot be pinned"))
+    name.ok_or_else(|| {
+        let reason = "an entry that says nothing cannot be pinned";
+        PageError::wrong(reason, "choose another one")
+    })
 }

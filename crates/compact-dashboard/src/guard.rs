@@ -81,11 +81,8 @@ pub(crate) async fn check(
 ) -> Response {
     let mut answer = match find_fault(&dashboard, request.method(), request.headers()) {
         Some((status, reason)) => (status, format!("{reason}\n")).into_response(),
-        None => next.run(request).await,
+        None => explain_failure(&dashboard, next.run(request).await),
     };
-    if let Some(error) = answer.extensions_mut().remove::<PageError>() {
-        answer = error.into_page(&dashboard);
-    }
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -94,6 +91,15 @@ pub(crate) async fn check(
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     answer
+}
+
+/// Returns an answer that is not what was asked for as a page.
+fn explain_failure(dashboard: &Dashboard, mut answer: Response) -> Response {
+    let told = answer.extensions_mut().remove::<PageError>();
+    match told.or_else(|| PageError::of_bare(answer.status())) {
+        Some(error) => error.into_page(dashboard),
+        None => answer,
+    }
 }
 
 fn find_fault(

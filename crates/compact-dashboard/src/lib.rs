@@ -24,9 +24,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use compact::Compact;
 use compact::summarizer::Summarizer;
+use http::StatusCode;
 use tokio::net::TcpListener;
 
 pub use guard::Viewer;
@@ -155,7 +156,9 @@ pub fn router(dashboard: Arc<Dashboard>) -> Router {
         .route(&at("/chat/{action}"), post(page::chat::act))
         .route(&at("/do/{action}"), post(action::perform))
         .route(&at("/live"), get(live::stream))
-        .route(&at("/asset/{name}"), get(asset::serve));
+        .route(&at("/asset/{name}"), get(asset::serve))
+        // The guard shows it as a page.
+        .route(&at("/{*other}"), any(async || StatusCode::NOT_FOUND));
     let home = at("/");
     let pages = match dashboard.base.as_str() {
         "" => pages,

@@ -11,9 +11,20 @@ const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
+/// How many characters of a name a message says.
+const NAME_CHARS: usize = 80;
+
 /// Encodes a text as a value of an address.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, IN_QUERY).to_string()
+}
+
+/// Returns a name as a message says it: the beginning of one that is over-long.
+pub(crate) fn clip_name(name: &str) -> String {
+    match name.chars().count() > NAME_CHARS {
+        true => name.chars().take(NAME_CHARS).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
 }
 
 /// Returns a number with its digits in groups.

@@ -439,15 +439,15 @@ impl Compact {
         self.build_manager(store, policy, estimator)
     }
 
-    /// Returns the policy and the estimator of a receipt; for files of hooks and runs, the present ones.
+    /// Returns the policy and the estimator of a receipt; for copies that name none, the present ones.
     fn receipt_terms(
         &self,
         record: &CompactionRecord,
     ) -> Result<(Policy, Arc<dyn Estimator>), Error> {
-        if record.receipt.origin().is_some() {
+        let terms = record.receipt.terms();
+        if terms.is_none() && record.receipt.origin().is_some() {
             return Ok((self.parts.config.policy.clone(), self.estimator(None)));
         }
-        let terms = record.receipt.terms();
         let terms = terms.ok_or_else(|| Error::OtherVersion(record.receipt_id.clone()))?;
         let own = self.estimator(self.parts.config.model.as_deref());
         if own.name() == terms.estimator {

@@ -180,7 +180,7 @@ pub mod reset {
 
 /// Sessions on record: a list of all, each call by call, and what a compaction was given and made.
 pub mod overview {
-    pub use crate::session_action::{CarriedMemory, SessionSource};
+    pub use crate::session_action::{BRANCH_ORIGIN, CarriedMemory, SessionSource};
     pub use crate::session_files::SessionOrigin;
     pub use crate::session_list::{
         ChangeMark, CountedRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,

@@ -26,6 +26,19 @@ use crate::storage::StorePair;
 
 /// The event of a session that was made by going back.
 const BRANCHED: &str = "compact.branched";
+/// The origin of a record that has what a session held before a compaction: nothing was compacted.
+pub const BRANCH_ORIGIN: &str = "branch";
+/// What a receipt says of its input, and of how that is read.
+const INPUT_FIELDS: [&str; 8] = [
+    "model",
+    "wire",
+    "policy",
+    "estimator",
+    "tokens_before",
+    "tokens_fixed",
+    "view_spans",
+    "exact",
+];
 /// The event of a session that begins with what another one knew.
 const STARTED: &str = "compact.session_started";
 
@@ -102,7 +115,13 @@ impl Compact {
             .with_budget(budget);
         match manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(Some(commit.receipt)),
-            RequestOutcome::Unchanged { .. } => Ok(None),
+            RequestOutcome::Unchanged { .. } => {
+                // What fits under the policy leaves nothing to try again.
+                if budget.is_none() {
+                    self.forget_failure(session).await?;
+                }
+                Ok(None)
+            }
             RequestOutcome::Declined { reason, .. } => {
                 Err(compact_runtime::Error::Declined(reason).into())
             }
@@ -121,22 +140,16 @@ impl Compact {
     /// # }
     /// ```
     pub async fn retry_compaction(&self, session: &str) -> Result<Option<StoredReceipt>, Error> {
+        self.forget_failure(session).await?;
         let store = self.store_to_change()?;
-        let attempt = Attempt {
-            at: self.clock().timestamp(),
-            turn: String::new(),
-            outcome: RETRY_ASKED.to_owned(),
-            tokens: 0,
-        };
-        store.catalog.save_attempt(session, &attempt).await?;
         match store.catalog.latest_record(session).await? {
             Some(_) => self.compact_archived(session, None).await,
             None => Ok(None),
         }
     }
 
-    /// Makes a session that stands where another one stood before a compaction: it has the compactions before that one,
-    /// and knows nothing of it. Nothing of the other session changes.
+    /// Makes a session that stands where another one stood before a compaction: it has the compactions before that one and
+    /// what went into it, and knows nothing of what came out. Nothing of the other session changes.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -154,7 +167,9 @@ impl Compact {
     /// let records = compact.session_records("runs").await?;
     /// compact.branch_before("runs", &records[1].receipt_id, "runs~1").await?;
     /// let branch = compact.session_records("runs~1").await?;
-    /// assert_eq!((branch.len(), compact.session_records("runs").await?.len()), (1, 2));
+    /// assert_eq!(branch[0].receipt_id, records[0].receipt_id);
+    /// assert_eq!(branch[1].input_pack, records[1].input_pack);
+    /// assert_eq!((branch.len(), compact.session_records("runs").await?.len()), (2, 2));
     /// # Ok(())
     /// # }
     /// ```
@@ -176,12 +191,16 @@ impl Compact {
         for record in records.iter().take(at) {
             // Copies of transcripts are files; they belong to the session that left them.
             if record.receipt.origin().is_none() {
-                let record = record.clone().in_session(name);
-                store.catalog.save_record(&record).await?;
-                write_record(&*store.archive, &record).await?;
+                save_record(&store, &record.clone().in_session(name)).await?;
             }
         }
-        let event = json!({ "event": BRANCHED, "session": session, "receipt_id": receipt, "ts": self.clock().timestamp() });
+        let now = self.clock().timestamp();
+        let undone = records.get(at);
+        if let Some(undone) = undone.filter(|record| record.input_pack.is_some()) {
+            save_record(&store, &state_before(undone, name, &now)).await?;
+        }
+        let event =
+            json!({ "event": BRANCHED, "session": session, "receipt_id": receipt, "ts": now });
         Ok(store.catalog.save_event(name, &event).await?)
     }
 
@@ -276,6 +295,18 @@ impl Compact {
         Ok(self.reading_manager()?.protected_entries(session).await?)
     }
 
+    /// Records that the last attempt is no reason to wait, nor to warn.
+    async fn forget_failure(&self, session: &str) -> Result<(), Error> {
+        let attempt = Attempt {
+            at: self.clock().timestamp(),
+            turn: String::new(),
+            outcome: RETRY_ASKED.to_owned(),
+            tokens: 0,
+        };
+        let store = self.store_to_change()?;
+        Ok(store.catalog.save_attempt(session, &attempt).await?)
+    }
+
     fn manager_to_change(&self) -> Result<Manager, Error> {
         let policy = self.config().policy.clone();
         self.build_manager(self.store_to_change()?, policy, self.estimator(None))
@@ -296,6 +327,34 @@ impl Compact {
     async fn is_known(&self, store: &StorePair, name: &str) -> Result<bool, Error> {
         let sessions = store.catalog.sessions().await?;
         Ok(sessions.iter().any(|info| info.session_id == name))
+    }
+}
+
+async fn save_record(store: &StorePair, record: &CompactionRecord) -> Result<(), Error> {
+    store.catalog.save_record(record).await?;
+    Ok(write_record(&*store.archive, record).await?)
+}
+
+/// Returns what went into a compaction as a record of a session that knows nothing of what came out.
+fn state_before(undone: &CompactionRecord, name: &str, now: &str) -> CompactionRecord {
+    let place = format!("{BRANCHED} {name} {}", undone.receipt_id);
+    let id = blake3::hash(place.as_bytes()).to_string();
+    let mut receipt =
+        json!({ "receipt_id": id, "session_id": name, "origin": BRANCH_ORIGIN, "created_at": now });
+    let told = undone.receipt.as_json();
+    for field in INPUT_FIELDS {
+        if let (Some(value), Some(receipt)) = (told.get(field), receipt.as_object_mut()) {
+            receipt.insert(field.to_owned(), value.clone());
+        }
+    }
+    CompactionRecord {
+        receipt_id: id,
+        session_id: name.to_owned(),
+        created_at: now.to_owned(),
+        receipt: StoredReceipt::from(receipt),
+        view_hashes: Vec::new(),
+        source_chain: None,
+        ..undone.clone()
     }
 }
 

@@ -208,8 +208,10 @@ fn render_terms(receipt: &Receipt) -> Markup {
     let retention = &receipt.retention;
     html! {
         div { dt { "Put back" } dd { (group_digits(retention.repaired)) } }
-        div { dt { "In the archive only" } dd { (group_digits(retention.recoverable)) } }
-        div { dt { "Lost" } dd { (group_digits(retention.lost)) } }
+        @if retention.recoverable > 0 {
+            div { dt { "Not in the view, but in the archive" } dd { a href="#left-out" { (group_digits(retention.recoverable)) } } }
+        }
+        @if retention.lost > 0 { div { dt { "In neither: lost" } dd { (group_digits(retention.lost)) } } }
         div { dt { "Allowed" } dd { (group_digits(receipt.budget.0)) " tokens" } }
         div { dt { "Summary" } dd { "v" (receipt.summary_version) ", " (group_digits(receipt.summary_tokens.0)) " tokens, by " (foreign(&receipt.summarizer)) } }
         @if let Some(model) = &receipt.model { div { dt { "Model" } dd { (foreign(model)) } } }
@@ -245,10 +247,23 @@ fn render_left_out(
                         details #more-names {
                             summary { (count(rest.len() as u64, "more", "more")) }
                             ul.names { @for name in rest.iter().take(LEFT_OUT_SHOWN) { (show(name)) } }
+                            @if rest.len() > LEFT_OUT_SHOWN { (render_search(dashboard, record, rest.len())) }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// Says how many of the names are shown, and how to find one of the others.
+fn render_search(dashboard: &Dashboard, record: &CompactionRecord, all: usize) -> Markup {
+    html! {
+        p { "These are " (group_digits(LEFT_OUT_SHOWN as u64)) " of " (group_digits(all as u64)) ", the most needed first. Search for any other one:" }
+        form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
+            input type="hidden" name="session" value=(record.session_id);
+            label for="q" { "Search what was said in this session" }
+            div.field { input #q type="search" name="q" autocomplete="off"; button type="submit" { "Search" } }
         }
     }
 }

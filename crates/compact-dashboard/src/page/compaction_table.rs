@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use compact::chart::describe_change;
+use compact::overview::BRANCH_ORIGIN;
 use compact::policy::CompactionCause;
 use compact::policy::economy::CacheWarmth;
 use compact::receipt::Retention;
@@ -39,12 +40,16 @@ pub(crate) fn render_compactions(
                         th scope="col" { "Tokens" }
                         th scope="col" { "Kept of what mattered" }
                         th scope="col" { "Entries" }
-                        th scope="col" { "Cost" }
-                        th scope="col" { "Saved" }
+                        th scope="col" { "Writing its view" }
+                        th scope="col" { "Saved, net" }
                         th scope="col" { span.unseen { "Actions" } }
                     } }
                     tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, costs.get(&record.receipt_id), now)) } }
                 }
+            }
+            @if !costs.is_empty() {
+                p.quiet { "Writing its view: what sending it for the first time costs more than reading on from the cache, by list prices. "
+                    "Saved: what the requests since no longer had to read, less that." }
             }
             @if records.len() > ROWS { p.quiet { "The newest " (ROWS) " of " (records.len()) "." } }
         }
@@ -76,7 +81,12 @@ fn render_compaction_row(
                     span.quiet { (cost.and_then(|cost| cost.cause).map_or("", name_cause)) } }
             }
             @if let Some(origin) = receipt.origin() {
-                td colspan="5" { "a copy that a " (origin) " left; nothing was compacted" }
+                td colspan="5" {
+                    @match is_branch(record) {
+                        true => "what the session held before the compaction that was undone; nothing was compacted",
+                        false => { "a copy that a " (origin) " left; nothing was compacted" },
+                    }
+                }
             } @else {
                 td data-label="Tokens" {
                     span.lines { (describe_change(receipt))
@@ -99,6 +109,11 @@ fn render_compaction_row(
     }
 }
 
+/// Returns whether a record is what a session held before a compaction that was undone.
+pub(crate) fn is_branch(record: &CompactionRecord) -> bool {
+    record.receipt.origin() == Some(BRANCH_ORIGIN)
+}
+
 /// Shows what the view cost, what the cache was like, and what came of it.
 fn render_cost_cells(cost: Option<&CompactionCost>) -> Markup {
     let warmth = cost.and_then(|cost| cost.warmth);
@@ -108,11 +123,11 @@ fn render_cost_cells(cost: Option<&CompactionCost>) -> Markup {
         CacheWarmth::Unused => "cache not used",
     });
     html! {
-        td data-label="Cost" {
+        td data-label="Writing its view" {
             span.lines { @match cost.and_then(|cost| cost.cost_usd) { Some(usd) => (dollars(usd)), None => "–" }
                 span.quiet { (warmth.unwrap_or_default()) } }
         }
-        td data-label="Saved" {
+        td data-label="Saved, net" {
             @match cost.and_then(|cost| Some((cost, cost.saved_usd?))) {
                 Some((cost, usd)) => span.lines { (render_balance(usd)) span.quiet { "in " (count(cost.requests, "request", "requests")) } },
                 None => "–",

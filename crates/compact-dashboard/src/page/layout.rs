@@ -75,7 +75,7 @@ impl<'a> Layout<'a> {
                         }
                         h1 { bdi { (self.title) } }
                         @if let Some(notice) = self.notice {
-                            p.notice role="status" { (notice) }
+                            p.notice #notice role="status" { (notice) }
                         }
                         (body)
                     }

@@ -32,8 +32,6 @@ pub(crate) struct ListQuery {
     session: String,
     /// The page, from 0.
     page: usize,
-    /// What was just done.
-    done: Option<u64>,
 }
 
 /// Shows the list.
@@ -69,9 +67,7 @@ pub(crate) async fn show(
     } else {
         "Search"
     };
-    let notice = dashboard.notices.find(query.done);
-    let layout = Layout::new(dashboard, title).with_notice(notice.as_deref());
-    Ok(layout.page(&body))
+    Ok(Layout::new(dashboard, title).page(&body))
 }
 
 /// Finds entries by their words; where nothing was archived there is nothing to find.

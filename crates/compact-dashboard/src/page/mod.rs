@@ -20,7 +20,7 @@ use maud::html;
 
 use crate::Dashboard;
 use crate::page::layout::Layout;
-use crate::text::visible;
+use crate::text::{clip_name, visible};
 
 /// A page that could not be made. It travels with the answer to `guard`, which shows it as a page.
 #[derive(Clone)]
@@ -35,8 +35,11 @@ impl PageError {
     pub(crate) fn not_found(name: &str) -> PageError {
         PageError {
             status: StatusCode::NOT_FOUND,
-            reason: format!("nothing on record is called “{}”", visible(name)),
-            hint: None,
+            reason: format!(
+                "nothing on record is called “{}”",
+                visible(&clip_name(name))
+            ),
+            hint: Some("choose one of the list, or search there for a part of its name".to_owned()),
         }
     }
 
@@ -47,6 +50,32 @@ impl PageError {
             reason: reason.to_owned(),
             hint: Some("go back, load the page again, and repeat it".to_owned()),
         }
+    }
+
+    /// Says what is wrong with what a person typed, and what to do about it.
+    pub(crate) fn wrong(reason: &str, hint: &str) -> PageError {
+        PageError {
+            status: StatusCode::BAD_REQUEST,
+            reason: reason.to_owned(),
+            hint: Some(hint.to_owned()),
+        }
+    }
+
+    /// Explains an answer that nobody explained: of an address that names no page, or not what its page needs.
+    pub(crate) fn of_bare(status: StatusCode) -> Option<PageError> {
+        let reason = match status {
+            StatusCode::NOT_FOUND => "there is no such page",
+            StatusCode::METHOD_NOT_ALLOWED => "this address is not one to open by itself",
+            status if status.is_client_error() => {
+                "the address or the form lacks something, or says what this page cannot read"
+            }
+            _ => return None,
+        };
+        Some(PageError {
+            status,
+            reason: reason.to_owned(),
+            hint: Some("begin at the list of sessions and follow its links".to_owned()),
+        })
     }
 
     /// Shows it as a page.
@@ -73,6 +102,9 @@ impl From<Error> for PageError {
     fn from(error: Error) -> PageError {
         let status = match error.kind() {
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            _ if matches!(error, Error::NameTaken(_)) => StatusCode::CONFLICT,
+            // A word of the address, not a setting.
+            ErrorKind::Config if matches!(error, Error::Runtime(_)) => StatusCode::BAD_REQUEST,
             ErrorKind::Budget | ErrorKind::Busy | ErrorKind::Summarizer => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -76,7 +76,7 @@ fn render_sums(report: &SpendingReport) -> Markup {
                 p.quiet { (count(all.unpriced, "request", "requests")) " to models without a known price: their tokens are counted, their dollars are not." }
             }
             p.quiet { "By list prices. A compaction is charged with writing its view to the cache, and credited with what each request after it "
-                "no longer had to read; where too few followed, it lost money." }
+                "no longer had to read; where too few followed, it lost money. Saved and lost are net, the one less the other." }
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
 use crate::digest::SessionDigest;
 use crate::page::PageError;
 use crate::page::chart::{pressure_bar, share_bar};
-use crate::page::compaction_table::{compaction_address, render_compactions};
+use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
 use crate::page::layout::{Layout, action_button};
 use crate::text::{count, dollars, encode, foreign, group_digits, minute, percent, time_ago};
 use crate::{ActionMode, Dashboard, Viewer};
@@ -65,14 +65,14 @@ pub(crate) async fn show(
         records,
     };
     let body = html! {
-        @if let Some(source) = &source { (render_source(dashboard, source)) }
+        @if let Some(source) = &source { (render_source(dashboard, name, source)) }
         @if let Some(state) = &facts.state { (render_state(dashboard, state, &facts)) }
         @match facts.records.last() {
             Some(latest) => (render_records(dashboard, latest, &facts).await?),
             None => p { "Nothing was compacted in it yet. What fills its window is shown as soon as it is." },
         }
     };
-    let notice = dashboard.notices.find(query.done);
+    let notice = dashboard.notices.take(query.done, name);
     let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
     let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
     Ok(layout.page(&body))
@@ -111,6 +111,11 @@ impl SessionFacts {
         }
         if let Some(tokens) = state.tokens_now() {
             return Some((tokens.0, "after the last compaction"));
+        }
+        let latest = self.records.last();
+        if let Some(state) = latest.filter(|record| is_branch(record)) {
+            let tokens = state.receipt.tokens_before()?;
+            return Some((tokens.0, "before the compaction that was undone"));
         }
         let last = self.digest.as_ref().ok()?.curve.calls.last()?;
         Some((last.tokens.0, "with the last call that was copied"))
@@ -260,7 +265,7 @@ fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
 }
 
 /// Shows where a session comes from, and what its agent should be given.
-fn render_source(dashboard: &Dashboard, source: &SessionSource) -> Markup {
+fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Markup {
     let (session, receipt) = match source {
         SessionSource::Branch { session, before } => (session, before),
         SessionSource::Start { session, receipt } => (session, receipt),
@@ -273,6 +278,9 @@ fn render_source(dashboard: &Dashboard, source: &SessionSource) -> Markup {
                 SessionSource::Branch { .. } => {
                     p { "This is " a href=(dashboard.link(&format!("/session?name={name}"))) { (foreign(session)) }
                         " as it was before " a href=(compaction) { "a compaction" } "." }
+                    p { "To go on from here, download the state before, give it to your agent as its history, and call the session "
+                        code { (foreign(own)) } ": the first argument of " code { "preflight" } " in Python, or "
+                        code { "compactctl compact --session" } "." }
                     p.actions { a.button.first href=(dashboard.link(&format!("/original?name={name}&receipt={id}"))) download { "Download the state before" } }
                 },
                 SessionSource::Start { .. } => {
@@ -352,7 +360,12 @@ fn render_window(
     html! {
         section aria-labelledby="filled" {
             h2 #filled { "What filled the window" }
-            p.quiet { (count(parts.total, "token", "tokens")) " before the last compaction, " (minute(&latest.created_at)) }
+            p.quiet { (count(parts.total, "token", "tokens"))
+                @match is_branch(latest) {
+                    true => " before the compaction that was undone",
+                    false => { " before the last compaction, " (minute(&latest.created_at)) },
+                }
+            }
             div.parts {
                 (render_parts("By who spoke", &parts.roles, parts.total))
                 (render_parts("By tool", &parts.tools, parts.total))

@@ -2,7 +2,12 @@
 
 use compact_dashboard::ActionMode;
 
-use crate::scene::{Scene, compact_session, turns};
+use compact::token::Tokens;
+use http::StatusCode;
+use http::header::LOCATION;
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, body_text, compact_session, get, post, turns};
 
 const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><b>\u{202e}gnp.exe";
 
@@ -59,4 +64,227 @@ async fn a_session_that_is_not_there_is_a_page_that_says_so() {
         text.contains("nothing on record is called “gone”"),
         "{text}"
     );
+}
+
+/// Compacts a session twice, the second time what the first left with new turns behind it; returns the second receipt.
+async fn compact_twice(scene: &Scene, name: &str) -> String {
+    let mut session = scene.compact.session(name);
+    let first = session.compact(&turns(40, "early"), None).await.unwrap();
+    let mut messages: Vec<Value> = first.messages().unwrap();
+    messages.extend(turns(30, "late"));
+    compact_session(&scene.compact, name, &messages).await
+}
+
+/// Sends a form, and returns where it leads.
+async fn act(scene: &Scene, action: &str, fields: &[(&str, &str)]) -> String {
+    let answer = send_form(scene, action, fields).await;
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let text = body_text(answer).await;
+    assert_eq!(status, StatusCode::SEE_OTHER, "{text}");
+    headers[LOCATION].to_str().unwrap().to_owned()
+}
+
+async fn send_form(
+    scene: &Scene,
+    action: &str,
+    fields: &[(&str, &str)],
+) -> http::Response<axum::body::Body> {
+    let token = scene.token("/session?name=runs").await;
+    let fields = [&[("token", token.as_str())][..], fields].concat();
+    scene.send(post(&format!("/do/{action}"), &fields)).await
+}
+
+#[tokio::test]
+async fn a_session_before_a_compaction_has_all_that_went_into_it() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let compact = &scene.compact;
+    let fields = [("name", "runs"), ("receipt", receipt.as_str())];
+    let address = act(&scene, "undo", &fields).await;
+    let branch = compact.session_records("runs~before-2").await.unwrap();
+    let state = branch.last().unwrap();
+    let undone = compact.session_records("runs").await.unwrap().remove(1);
+    let held = compact.restore_session(&undone).await.unwrap().bytes;
+    let page = scene.page(&address).await;
+    let before = undone.receipt.tokens_before().unwrap().0.to_string();
+    let before = format!(
+        "{},{}",
+        &before[..before.len() - 3],
+        &before[before.len() - 3..]
+    );
+    assert!(
+        page.contains(&format!("<strong>{before}</strong> of ")),
+        "{page}"
+    );
+    assert!(
+        page.contains("<dt>Calls archived</dt><dd>70</dd>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<code><bdi>runs~before-2</bdi></code>"),
+        "{page}"
+    );
+    let download = scene.page("/original?name=runs~before-2").await;
+    assert_eq!(download.as_bytes(), held);
+    let found = scene
+        .page("/?q=late+Measure+run+29&session=runs~before-2")
+        .await;
+    assert!(found.contains("Measure run 29. late"), "{found}");
+    let (entry, _) = found.split_once("\">whole entry").unwrap();
+    let entry = scene.page(entry.rsplit_once("href=\"").unwrap().1).await;
+    assert!(entry.contains("late"), "{entry}");
+    compact.verify(&state.receipt_id).await.unwrap();
+    let fields = [("name", "runs~before-2"), ("budget", "3000")];
+    let page = scene.page(&act(&scene, "compact", &fields).await).await;
+    assert!(page.contains("Compacted: "), "{page}");
+    let branch = compact.session_records("runs~before-2").await.unwrap();
+    let whole = compact.restore_session(branch.last().unwrap()).await;
+    assert_eq!(whole.unwrap().bytes, held);
+}
+
+#[tokio::test]
+async fn an_agent_goes_on_from_a_session_before_a_compaction() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let compact = &scene.compact;
+    let branched = compact.branch_before("runs", &receipt, "again");
+    branched.await.unwrap();
+    let state = compact.restore(&receipt).await.unwrap().bytes;
+    let mut messages: Vec<Value> = serde_json::from_slice(&state).unwrap();
+    messages.extend(turns(20, "third"));
+    compact_session(compact, "again", &messages).await;
+    let records = compact.session_records("again").await.unwrap();
+    let whole = compact.restore_session(records.last().unwrap()).await;
+    let whole = String::from_utf8(whole.unwrap().bytes.to_vec()).unwrap();
+    for words in ["early", "late", "third"] {
+        let turns = whole.matches(words).count();
+        let expected = [("early", 40), ("late", 30), ("third", 20)];
+        assert!(expected.contains(&(words, turns)), "{words}: {turns}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_is_told_once_and_on_the_page_of_its_session() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    compact_session(&scene.compact, "other", &turns(41, "")).await;
+    let fields = [("name", "runs"), ("receipt", receipt.as_str())];
+    let address = act(&scene, "verify", &fields).await;
+    let other = address.replace("name=runs", "name=other");
+    assert!(!scene.page(&other).await.contains("Verified"));
+    assert!(scene.page(&address).await.contains("Verified"));
+    assert!(!scene.page(&address).await.contains("Verified"));
+}
+
+#[tokio::test]
+async fn what_is_no_page_is_told_on_one() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let long = "n".repeat(9_000);
+    let cases = [
+        ("/session".to_owned(), 400),
+        ("/session?name=runs&done=x".to_owned(), 400),
+        (format!("/entry?name=runs&receipt={receipt}&at=-1"), 400),
+        ("/entry?pointer=nonsense".to_owned(), 400),
+        (format!("/session?name={long}"), 404),
+        ("/nope".to_owned(), 404),
+        ("/nope/deeper".to_owned(), 404),
+        ("/do/compact".to_owned(), 405),
+    ];
+    for (path, status) in cases {
+        let answer = scene.send(get(&path)).await;
+        assert_eq!(answer.status(), status, "{path}");
+        let text = body_text(answer).await;
+        assert!(
+            text.contains("<h1><bdi>That did not work</bdi></h1>"),
+            "{path}: {text}"
+        );
+        assert!(text.len() < 4_000, "{path} weighs {}", text.len());
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_cannot_be_followed_says_what_to_type() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let long = "n".repeat(300);
+    let cases = [
+        (
+            "compact",
+            "budget",
+            "many",
+            400,
+            "“many” is no number of tokens",
+        ),
+        ("start", "new", " ", 400, "needs a name of its own"),
+        ("start", "new", long.as_str(), 400, "at most 200 characters"),
+        (
+            "start",
+            "new",
+            "runs",
+            409,
+            "there is a session called `runs` already.</p><p>choose another name",
+        ),
+    ];
+    for (action, field, value, status, words) in cases {
+        let fields = [
+            ("name", "runs"),
+            ("receipt", receipt.as_str()),
+            (field, value),
+        ];
+        let answer = send_form(&scene, action, &fields).await;
+        assert_eq!(answer.status(), status, "{action} {value}");
+        let text = body_text(answer).await;
+        assert!(
+            text.contains(words) && !text.contains("load the page again"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_not_all_shown_are_counted_and_can_be_searched() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let turn = |n: usize| {
+        let file = format!("src/part_{n}/file_{n}.rs");
+        [
+            json!({"role": "user", "content": format!("Fix {file} and ticket SHOP-{n}77.")}),
+            json!({"role": "assistant", "content": format!("It was E0{n}99 in {file}. ").repeat(9)}),
+        ]
+    };
+    let messages: Vec<Value> = (100..500).flat_map(turn).collect();
+    compact_session(&scene.compact, "runs", &messages).await;
+    let budget = Some(Tokens(1_500));
+    let made = scene.compact.compact_archived("runs", budget).await;
+    let receipt = made.unwrap().unwrap();
+    let left = receipt.retention().unwrap().recoverable - 24;
+    assert!(left > 400);
+    let id = receipt.as_json()["receipt_id"].as_str().unwrap();
+    let page = scene
+        .page(&format!("/compaction?name=runs&receipt={id}"))
+        .await;
+    let digits = match left {
+        0..1_000 => left.to_string(),
+        _ => format!("{},{:03}", left / 1_000, left % 1_000),
+    };
+    assert!(
+        page.contains(&format!("These are 400 of {digits}")),
+        "{digits}"
+    );
+    assert!(page.contains("<dt>Not in the view, but in the archive</dt>"));
+    assert!(!page.contains("lost</dt>"));
+}
+
+#[tokio::test]
+async fn a_compaction_that_is_not_needed_ends_the_warning() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(8, "")).await;
+    scene.fail_attempt("runs").await;
+    let warning = "The last compaction failed";
+    assert!(scene.page("/session?name=runs").await.contains(warning));
+    let page = scene
+        .page(&act(&scene, "compact", &[("name", "runs")]).await)
+        .await;
+    assert!(page.contains("It fits as it is"), "{page}");
+    assert!(!page.contains(warning), "{page}");
 }

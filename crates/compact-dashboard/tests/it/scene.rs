@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use compact::Compact;
+use compact::store::Attempt;
 use compact_dashboard::{ActionMode, Dashboard, HostRule, router};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -65,6 +66,19 @@ impl Scene {
         let text = body_text(answer).await;
         assert_eq!(status, StatusCode::OK, "{path}: {text}");
         text
+    }
+
+    /// Records that a compaction of a session failed just now.
+    pub(crate) async fn fail_attempt(&self, session: &str) {
+        let attempt = Attempt {
+            at: self.compact.clock().timestamp(),
+            turn: String::new(),
+            outcome: "insufficient".to_owned(),
+            tokens: 9_000,
+        };
+        let store = self.compact.store_to_write().unwrap();
+        let saved = store.catalog.save_attempt(session, &attempt);
+        saved.await.unwrap();
     }
 
     /// Returns the token that the forms of a page carry.

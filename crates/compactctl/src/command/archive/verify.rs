@@ -128,7 +128,7 @@ async fn check_catalog(
     for session in catalog.sessions().await? {
         let chain = catalog.session_records(&session.session_id).await?;
         let archived = chain.into_iter().filter(|record| {
-            let is_file = record.receipt.origin().is_some();
+            let is_file = record.receipt.as_json().get("file").is_some();
             record.input_pack.is_some() && !is_file
         });
         on_record.extend(archived.map(|record| (record.address(), record)));
