@@ -225,7 +225,8 @@ impl Compact {
         let since = last.as_ref().map(|record| record.created_at.as_str());
         let failed = attempt.filter(|attempt| {
             let is_failure = !["compacted", RETRY_ASKED].contains(&attempt.outcome.as_str());
-            is_failure && since.is_none_or(|at| attempt.at.as_str() > at)
+            // Both are kept to the millisecond, and only the last attempt is.
+            is_failure && since.is_none_or(|at| attempt.at.as_str() >= at)
         });
         if info.last_at.is_none() {
             info.last_at = failed.as_ref().map(|attempt| attempt.at.clone());
