@@ -84,6 +84,28 @@ pub(crate) fn clip_text(
     Some(alone())
 }
 
+/// How often a cut is tried that turned out too long.
+const TRIES: usize = 6;
+
+/// A text cut by `cut_to`, which is given fewer and fewer characters until what it makes fits; `plain` where it makes nothing
+/// that does.
+fn cut_until_fitting(
+    plain: String,
+    mut chars: usize,
+    limit: Units,
+    estimator: &dyn Estimator,
+    cut_to: impl Fn(usize) -> Option<String>,
+) -> String {
+    for _ in 0..TRIES {
+        match cut_to(chars) {
+            None => return plain,
+            Some(cut) if estimator.count_units(&cut) <= limit => return cut,
+            Some(_) => chars = chars * 9 / 10,
+        }
+    }
+    plain
+}
+
 /// An answer cut as a listing where it is one, else as a text is, but to its pointer alone where only scraps would be left
 /// of it.
 fn clip_answer(

@@ -20,18 +20,18 @@ pub(crate) fn map_in_halves<T: Sync, U: Send>(
     mapped
 }
 
-/// Does two things at a time: the first here, the other on a thread of its own.
-pub(crate) fn do_beside<A, B: Send>(
-    first: impl FnOnce() -> A,
-    other: impl FnOnce() -> B + Send,
-) -> (A, B) {
+/// Does two things at a time: the first here, the other on a thread of its own, or behind the first where the system has
+/// no thread to give.
+pub fn do_beside<A, B: Send>(first: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
     thread::scope(|scope| {
-        let other = scope.spawn(other);
+        let beside = thread::Builder::new().spawn_scoped(scope, &other);
         let first = first();
-        let joined = other.join();
-        (
-            first,
-            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        )
+        let other = match beside {
+            Ok(beside) => beside
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => other(),
+        };
+        (first, other)
     })
 }

@@ -21,7 +21,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod frame;
-mod halves;
+pub mod halves;
 pub mod identity;
 pub mod ledger;
 pub mod message;

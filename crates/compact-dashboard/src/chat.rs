@@ -169,7 +169,7 @@ impl ChatRoom {
     /// Returns what the model says, or why it says nothing.
     async fn answer(&self, session: &mut ResetSession, words: &str) -> Result<String, String> {
         if let Some(model) = &self.model {
-            let answered = session.ask(&**model).await;
+            let answered = session.ask_model(&**model).await;
             return answered.map_err(|error| error.to_string());
         }
         let answer = format!("You said: {words}");

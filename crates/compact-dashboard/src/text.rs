@@ -1,5 +1,6 @@
 //! Numbers, times and foreign text as a page shows them.
 
+pub(crate) use compact::chart::{group_digits, short_number};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -24,29 +25,6 @@ pub(crate) fn clip_name(name: &str) -> String {
     match name.chars().count() > NAME_CHARS {
         true => name.chars().take(NAME_CHARS).chain(['…']).collect(),
         false => name.to_owned(),
-    }
-}
-
-/// Returns a number with its digits in groups.
-pub(crate) fn group_digits(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Returns a number in few characters.
-pub(crate) fn short_number(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..100_000 => format!("{:.1}k", number as f64 / 1e3).replace(".0k", "k"),
-        100_000..1_000_000 => format!("{:.0}k", number as f64 / 1e3),
-        _ => format!("{:.1}M", number as f64 / 1e6),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reading a long transcript in two halves at a time.
 
 use std::ops::Range;
-use std::thread;
+
+use compact_core::halves::do_beside;
 
 use crate::error::FormatError;
 
@@ -19,12 +20,6 @@ pub(crate) fn read_halves<T: Send>(
     if bytes < WORTH_A_THREAD || !things.contains(&middle) {
         return Ok(vec![read(things)?]);
     }
-    thread::scope(|scope| {
-        let later = scope.spawn(|| read(middle..things.end));
-        let first = read(things.start..middle);
-        let later = later
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Ok(vec![first?, later?])
-    })
+    let (first, later) = do_beside(|| read(things.start..middle), || read(middle..things.end));
+    Ok(vec![first?, later?])
 }

@@ -373,8 +373,8 @@ fn escape(text: &str) -> String {
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns a number with its digits in groups.
-fn group_digits(number: u64) -> String {
+/// Returns a number with its digits in groups: `1,234,567`.
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -386,8 +386,8 @@ fn group_digits(number: u64) -> String {
     out
 }
 
-/// Returns a number in few characters.
-fn short_number(number: u64) -> String {
+/// Returns a number in few characters: `12.3k`.
+pub fn short_number(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
         1_000..100_000 => format!("{:.1}k", number as f64 / 1e3).replace(".0k", "k"),

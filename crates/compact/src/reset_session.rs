@@ -275,12 +275,12 @@ impl ResetSession {
     /// let mut session = compact.reset_session("my-chat", &Vec::new())?;
     /// session.begin_turn(&json!({"role": "user", "content": "Which port?"})).await?;
     /// let model = ScriptedSummarizer::new([ScriptedAnswer::Says("Port 8790.".to_owned())]);
-    /// assert_eq!(session.ask(&model).await?, "Port 8790.");
+    /// assert_eq!(session.ask_model(&model).await?, "Port 8790.");
     /// assert_eq!(session.messages()?.len(), 2);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn ask(&mut self, model: &dyn Summarizer) -> Result<String, SummarizerError> {
+    pub async fn ask_model(&mut self, model: &dyn Summarizer) -> Result<String, SummarizerError> {
         let question = self.next_question(model)?;
         let answer = model.answer(&question).await?;
         if let Some(prompt) = answer.prompt_tokens {

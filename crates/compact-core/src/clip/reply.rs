@@ -2,7 +2,7 @@
 //!
 //! Head and tail of a plan or a report are its title and a courtesy; what was found and decided stands between them.
 
-use super::{ClipPointer, clip_text, marker};
+use super::{ClipPointer, clip_text, cut_until_fitting, marker};
 use crate::reply::passages;
 use crate::token::{Estimator, Units};
 
@@ -10,8 +10,6 @@ use crate::token::{Estimator, Units};
 const LEAST_PASSAGES: usize = 4;
 /// Bytes of a reply that is read for them: a longer one is no reply but a document.
 const LONGEST: usize = 1 << 16;
-/// How often a cut is tried that turned out too long.
-const TRIES: usize = 6;
 /// A passage of so many characters more is no dearer: what is short is not better for it.
 const SMALL: usize = 24;
 /// Stands where passages are left out.
@@ -32,15 +30,9 @@ pub(super) fn clip_reply(
     if reply.passages.len() < LEAST_PASSAGES {
         return Some(plain);
     }
-    let mut chars = plain.chars().count();
-    for _ in 0..TRIES {
-        match reply.cut_to(chars) {
-            None => return Some(plain),
-            Some(cut) if estimator.count_units(&cut) <= limit => return Some(cut),
-            Some(_) => chars = chars * 9 / 10,
-        }
-    }
-    Some(plain)
+    let chars = plain.chars().count();
+    let cut = cut_until_fitting(plain, chars, limit, estimator, |chars| reply.cut_to(chars));
+    Some(cut)
 }
 
 struct LongReply<'r> {

@@ -4,7 +4,7 @@
 //! A constraint in the middle of a long request must not go with the rest of it. A sentence out of a pasted text says
 //! that it is one: it would read as the person's own.
 
-use super::{ClipPointer, clip_text, head_and_tail, marker, split_ends};
+use super::{ClipPointer, clip_text, cut_until_fitting, head_and_tail, marker, split_ends};
 use crate::ledger::{is_prohibition, is_standing_rule, split_sentences};
 use crate::speech::PastedParts;
 use crate::token::{Estimator, Units};
@@ -17,8 +17,6 @@ const OWN_SHARE: f64 = 0.85;
 const RULE: usize = 320;
 /// Sentences in which rules are looked for.
 const SENTENCES: usize = 2000;
-/// How often a cut is tried that turned out too long.
-const TRIES: usize = 6;
 /// Bytes of a message that somebody may have typed: of a longer one, head and tail have to do. Reading it at each length that
 /// is tried made the compaction of twenty pages five times as slow.
 const LONGEST: usize = 1 << 14;
@@ -41,18 +39,12 @@ pub(super) fn clip_request(
         pointer,
     };
     let shown = plain.chars().count();
-    let mut chars = shown.saturating_sub(marker(request.total, pointer).chars().count());
-    for _ in 0..TRIES {
-        let cut = request
-            .cut_pasted(chars)
-            .or_else(|| request.cut_around_rules(chars));
-        match cut {
-            None => return Some(plain),
-            Some(cut) if estimator.count_units(&cut) <= limit => return Some(cut),
-            Some(_) => chars = chars * 9 / 10,
-        }
-    }
-    Some(plain)
+    let chars = shown.saturating_sub(marker(request.total, pointer).chars().count());
+    let cut = cut_until_fitting(plain, chars, limit, estimator, |chars| {
+        let own_words = request.cut_pasted(chars);
+        own_words.or_else(|| request.cut_around_rules(chars))
+    });
+    Some(cut)
 }
 
 struct LongRequest<'r> {

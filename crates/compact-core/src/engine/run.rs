@@ -72,9 +72,7 @@ fn plan_history<'i, 'a>(
 }
 
 /// Weighs the ledger's names, for which nothing need be planned.
-fn ranking_of<'a>(
-    input: &CompactionInput<'a>,
-) -> impl FnOnce() -> NameRanking<'a> + Send + use<'a> {
+fn ranking_of<'a>(input: &CompactionInput<'a>) -> impl Fn() -> NameRanking<'a> + Sync + use<'a> {
     let (ledger, style, note) = (input.ledger, input.policy.strategy, input.note);
     move || NameRanking::from_ledger(ledger, style, note)
 }

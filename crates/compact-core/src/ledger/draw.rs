@@ -4,9 +4,9 @@
 //! is still to answer; a session that has no such place is read by one thread.
 
 use std::collections::HashSet;
-use std::thread;
 
 use super::Ledger;
+use crate::halves::do_beside;
 use crate::message::{Block, Entry};
 use crate::redact::Redactor;
 
@@ -22,15 +22,10 @@ impl Ledger {
         if head.is_empty() || tail.is_empty() {
             return draw(entries, first);
         }
-        let (mut ledger, later) = thread::scope(|scope| {
-            let later = scope.spawn(|| draw(tail, first + head.len() as u64));
-            let ledger = draw(head, first);
-            let joined = later.join();
-            (
-                ledger,
-                joined.unwrap_or_else(|p| std::panic::resume_unwind(p)),
-            )
-        });
+        let (mut ledger, later) = do_beside(
+            || draw(head, first),
+            || draw(tail, first + head.len() as u64),
+        );
         ledger.merge(later);
         ledger
     }
