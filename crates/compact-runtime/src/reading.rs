@@ -1,7 +1,7 @@
 //! What is on record, laid out for a person who looks at it: a session call by call, and a compaction as what went in
 //! beside what came out.
 //!
-//! Numbers are counted as the receipt's estimator counts them. Text is handed out piece by piece and redacted by the
+//! Numbers are counted as the receipt's estimator counts them, and those of entries add up to those of the receipt. Text is handed out piece by piece and redacted by the
 //! rules in force now, since a transcript may be far larger than what anybody reads of it.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role, plain_tool_name};
 use compact_core::pin::is_nameable;
 use compact_core::redact::{RedactionCounts, Redactor};
-use compact_core::token::{Estimator, EstimatorExt, Tokens};
+use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::usage::Usage;
 use compact_core::view::ViewItem;
 use compact_formats::{Document, TranscriptScope};
@@ -64,6 +64,8 @@ pub struct CallPoint {
 /// A compaction as a reader sees it.
 pub struct CompactionReading {
     conversation: Conversation,
+    /// How many entries at the head are instructions, which no compaction touches.
+    leading: usize,
     tokens: Vec<Tokens>,
     names: Vec<Option<EntryHash>>,
     after: Option<Vec<ViewEntry>>,
@@ -112,7 +114,8 @@ impl Manager {
                 (parsed.conversation, Some(parsed.document))
             }
         };
-        let tokens = count_entries(&conversation.entries, &*self.estimator);
+        let leading = conversation.leading_instructions();
+        let tokens = count_entries(&conversation.entries, leading, &*self.estimator);
         Ok(SessionCurve {
             calls: plot_calls(&conversation.entries, document.as_ref(), &tokens, records),
             entries: conversation.entries.len(),
@@ -131,12 +134,13 @@ impl Manager {
         let kept = self.archived_view(record).await?;
         let after = kept.map(|kept| {
             let items = kept.view.items.iter();
-            items
-                .filter_map(|item| view_entry(item, &conversation, &*self.estimator))
-                .collect()
+            let shown = items.filter_map(|item| view_entry(item, &conversation));
+            count_view(shown.collect(), &*self.estimator)
         });
+        let leading = conversation.leading_instructions();
         Ok(CompactionReading {
-            tokens: count_entries(&conversation.entries, &*self.estimator),
+            leading,
+            tokens: count_entries(&conversation.entries, leading, &*self.estimator),
             names: name_entries(&conversation.entries),
             conversation,
             after,
@@ -149,6 +153,12 @@ impl CompactionReading {
     /// Counts the entries that went in.
     pub fn entry_count(&self) -> usize {
         self.conversation.entries.len()
+    }
+
+    /// Returns whether an entry of the input is one of the instructions at its head: those are sent again as they are, and no
+    /// receipt counts them.
+    pub fn is_instruction(&self, at: usize) -> bool {
+        at < self.leading
     }
 
     /// Returns what an entry of the input costs.
@@ -243,22 +253,49 @@ fn mark_summary(conversation: &mut Conversation, record: &CompactionRecord) {
     }
 }
 
-fn count_entries(entries: &[Entry], estimator: &dyn Estimator) -> Vec<Tokens> {
-    let count = |entry: &Entry| estimator.to_tokens(estimator.count_entry(entry));
-    entries.iter().map(count).collect()
+/// Counts entries, the instructions at their head apart from the rest, as receipts do.
+fn count_entries(entries: &[Entry], leading: usize, estimator: &dyn Estimator) -> Vec<Tokens> {
+    let (head, rest) = entries.split_at(leading.min(entries.len()));
+    let count = |part: &[Entry]| {
+        let units = part.iter().map(|entry| estimator.count_entry(entry));
+        share_tokens(units, estimator)
+    };
+    [count(head), count(rest)].concat()
 }
 
-fn view_entry(
-    item: &ViewItem,
-    conversation: &Conversation,
-    estimator: &dyn Estimator,
-) -> Option<ViewEntry> {
-    let entry = item.shown_entry(conversation)?;
+/// Turns units into whole tokens whose sum is that of all units together: each is what the sum grows by.
+fn share_tokens(parts: impl Iterator<Item = Units>, estimator: &dyn Estimator) -> Vec<Tokens> {
+    let (mut sum, mut told) = (Units(0), Tokens(0));
+    let grow = |units: Units| {
+        sum += units;
+        let all = estimator.to_tokens(sum);
+        let grown = Tokens(all.0 - told.0);
+        told = all;
+        grown
+    };
+    parts.map(grow).collect()
+}
+
+fn count_view(mut shown: Vec<ViewEntry>, estimator: &dyn Estimator) -> Vec<ViewEntry> {
+    let leading = shown.iter().take_while(|item| item.entry.is_leading());
+    let (head, rest) = shown.split_at(leading.count());
+    let count = |part: &[ViewEntry]| {
+        let units = part.iter().map(|item| estimator.count_entry(&item.entry));
+        share_tokens(units, estimator)
+    };
+    let tokens = [count(head), count(rest)].concat();
+    for (item, tokens) in shown.iter_mut().zip(tokens) {
+        item.tokens = tokens;
+    }
+    shown
+}
+
+fn view_entry(item: &ViewItem, conversation: &Conversation) -> Option<ViewEntry> {
     Some(ViewEntry {
         source: item.entry_index(),
         is_edited: matches!(item, ViewItem::Edited { .. }),
-        tokens: estimator.to_tokens(estimator.count_entry(&entry)),
-        entry,
+        tokens: Tokens(0),
+        entry: item.shown_entry(conversation)?,
     })
 }
 
@@ -377,4 +414,22 @@ fn input_ends(records: &[CompactionRecord], entries: usize) -> Vec<(usize, usize
         *end += before;
     }
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use compact_core::token::Heuristic;
+
+    use super::*;
+
+    #[test]
+    fn tokens_of_parts_add_up_to_the_tokens_of_all_together() {
+        let parts = [5, 1, 0, 9, 2].map(Units);
+        let shared = share_tokens(parts.into_iter(), &Heuristic);
+        assert_eq!(shared, [2, 0, 0, 2, 1].map(Tokens));
+        assert_eq!(
+            shared.into_iter().map(|tokens| tokens.0).sum::<u64>(),
+            Heuristic.to_tokens(Units(17)).0
+        );
+    }
 }

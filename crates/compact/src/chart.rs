@@ -13,11 +13,14 @@ use serde_json::Value;
 
 use crate::compact::Compact;
 use crate::error::Error;
+use crate::session_list::compaction_numbers;
 
 /// The most columns that are drawn: more would be narrower than a pixel.
 const COLUMNS: usize = 480;
 /// The most compactions that are numbered: more numbers would cover each other.
 const NUMBERED: usize = 24;
+/// How wide a mark is for a finger.
+const TARGET: f64 = 28.0;
 /// Colours that are read on white and on black.
 const STYLE: &str = ".compact-curve{font:12px system-ui,sans-serif;max-width:960px}\
 .compact-curve .area{fill:#3f8873;opacity:.18}\
@@ -102,20 +105,16 @@ impl SessionChart {
         records: &[CompactionRecord],
         window: Tokens,
     ) -> SessionChart {
-        let made = records.iter().enumerate();
-        let made = made.filter(|(_, record)| record.receipt.tokens_after().is_some());
-        let marks = made.map(|(number, record)| {
+        let numbers = compaction_numbers(records);
+        let made = records.iter().zip(numbers).enumerate();
+        let marks = made.filter_map(|(at, (record, number))| {
             let mut calls = curve.calls.iter();
-            let seen = calls.position(|call| call.compaction == Some(number));
-            ChartMark {
+            let seen = calls.position(|call| call.compaction == Some(at));
+            Some(ChartMark {
                 call: seen.unwrap_or(curve.calls.len()),
-                label: format!(
-                    "Compaction {}: {}",
-                    number + 1,
-                    describe_change(&record.receipt)
-                ),
+                label: format!("Compaction {}: {}", number?, describe_change(&record.receipt)),
                 address: None,
-            }
+            })
         });
         let last_view = records.last().and_then(|record| {
             let fixed = record.receipt.as_json().get("tokens_fixed");
@@ -337,6 +336,14 @@ impl<'a> CurvePlot<'a> {
                     "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
                 ),
             };
+            if mark.address.is_some() {
+                let _ = write!(
+                    svg,
+                    "<rect class=\"target\" x=\"{:.1}\" y=\"0\" width=\"{TARGET}\" height=\"{}\"/>",
+                    x - TARGET / 2.0,
+                    self.height - bottom
+                );
+            }
             let _ = write!(
                 svg,
                 "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{:.1}\"/>",

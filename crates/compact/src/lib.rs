@@ -184,6 +184,7 @@ pub mod overview {
     pub use crate::session_files::SessionOrigin;
     pub use crate::session_list::{
         ChangeMark, CountedRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,
+        compaction_numbers,
     };
     pub use compact_runtime::reading::{
         CallPoint, CompactionReading, EntrySubject, LeftOutName, SessionCurve, ViewEntry,

@@ -77,19 +77,31 @@ pub enum SessionOrigin {
     Hook,
     /// A run of an agent.
     Run,
+    /// A person, who went back before a compaction of another one.
+    Branch,
 }
 
-/// Returns what left the files of each session that has some.
-pub(crate) fn origins_by_session(root: &Path) -> HashMap<String, SessionOrigin> {
-    let files = find_session_files(root);
-    let origins = files.map(|file| {
+/// The files of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionCopies {
+    /// What left the last one.
+    pub(crate) origin: SessionOrigin,
+    /// How many there are.
+    pub(crate) count: u64,
+}
+
+/// Returns the files of each session that has some.
+pub(crate) fn copies_by_session(root: &Path) -> HashMap<String, SessionCopies> {
+    let mut found: HashMap<String, SessionCopies> = HashMap::new();
+    for file in find_session_files(root) {
         let origin = match &file.origin {
             FileOrigin::Hook(_) => SessionOrigin::Hook,
             FileOrigin::Run(..) => SessionOrigin::Run,
         };
-        (file.session, origin)
-    });
-    origins.collect()
+        let count = found.get(&file.session).map_or(0, |known| known.count) + 1;
+        found.insert(file.session, SessionCopies { origin, count });
+    }
+    found
 }
 
 /// Returns whether hooks or runs left any file.

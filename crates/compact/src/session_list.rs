@@ -14,7 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::compact::Compact;
 use crate::error::Error;
-use crate::session_files::{self, SessionOrigin};
+use crate::session_action::SessionSource;
+use crate::session_files::{self, SessionCopies, SessionOrigin};
 
 /// How long a request counts as news of its session.
 const LATELY: SignedDuration = SignedDuration::from_hours(24);
@@ -55,8 +56,10 @@ pub struct SessionList {
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedSession {
-    /// Its name, compactions, and when the last one was.
+    /// Its name, and when something was written to it last.
     pub info: SessionInfo,
+    /// How often it was compacted; copies and states before a compaction are none.
+    pub compactions: u64,
     /// What left it.
     pub origin: SessionOrigin,
     /// The model of the last compaction, if it is known.
@@ -123,9 +126,15 @@ impl ListedSession {
             }
             (_, Some(_)) => SessionEvent::Failure,
             _ if self.tokens.is_some() => SessionEvent::Compaction,
+            _ if self.origin == SessionOrigin::Branch => SessionEvent::Start,
             _ if self.info.last_receipt.is_some() => SessionEvent::Copy,
             _ => SessionEvent::Start,
         }
+    }
+
+    /// Returns whether [`ListedSession::tokens_now`] is what a provider counted; else it is estimated.
+    pub fn is_counted(&self) -> bool {
+        self.request.is_some()
     }
 
     /// Returns what the next request begins with: the last one with its answer, or what the last compaction left.
@@ -180,17 +189,23 @@ impl Compact {
             let asked = requests.get(&info.session_id).map(|request| request.at);
             std::cmp::Reverse(Some(last_time(info)).max(asked))
         });
-        let origins = match self.data_directory() {
-            Some(root) => session_files::origins_by_session(root),
+        let copies = match self.data_directory() {
+            Some(root) => session_files::copies_by_session(root),
             None => HashMap::new(),
         };
         let total = sessions.len();
         let mut page = Vec::new();
         for info in sessions.into_iter().skip(query.skip).take(query.limit) {
-            let origin = origins.get(&info.session_id).copied();
+            let copies = copies.get(&info.session_id).copied();
             let request = requests.remove(&info.session_id);
-            let listed = self.describe_listed(&*own.catalog, info, origin, request);
-            page.push(listed.await?);
+            let origin = self.find_origin(&info, copies).await?;
+            let compactions = self.count_compactions(&info, origin, copies).await?;
+            let listed = self.describe_listed(&*own.catalog, info, request).await?;
+            page.push(ListedSession {
+                origin,
+                compactions,
+                ..listed
+            });
         }
         Ok(SessionList {
             total,
@@ -212,12 +227,39 @@ impl Compact {
         })
     }
 
+    /// Returns what left a session.
+    async fn find_origin(
+        &self,
+        info: &SessionInfo,
+        copies: Option<SessionCopies>,
+    ) -> Result<SessionOrigin, Error> {
+        Ok(match (self.session_source(&info.session_id).await?, copies) {
+            (Some(SessionSource::Branch { .. }), _) => SessionOrigin::Branch,
+            (_, Some(copies)) => copies.origin,
+            _ => SessionOrigin::Compaction,
+        })
+    }
+
+    /// Counts how often a session was compacted: its records without copies and without the state that it began with.
+    async fn count_compactions(
+        &self,
+        info: &SessionInfo,
+        origin: SessionOrigin,
+        copies: Option<SessionCopies>,
+    ) -> Result<u64, Error> {
+        if origin == SessionOrigin::Branch {
+            let records = self.session_records(&info.session_id).await?;
+            return Ok(count_made(&records));
+        }
+        let copies = copies.map_or(0, |copies| copies.count);
+        Ok(info.compactions.saturating_sub(copies))
+    }
+
     /// Adds what the last record and the last attempt say.
     async fn describe_listed(
         &self,
         catalog: &dyn SessionCatalog,
         mut info: SessionInfo,
-        origin: Option<SessionOrigin>,
         request: Option<CountedRequest>,
     ) -> Result<ListedSession, Error> {
         let last = catalog.latest_record(&info.session_id).await?;
@@ -249,7 +291,8 @@ impl Compact {
             },
             tokens: receipt.and_then(|r| Some((r.tokens_before()?, r.tokens_after()?))),
             retention: receipt.and_then(|receipt| receipt.retention_score()),
-            origin: origin.unwrap_or(SessionOrigin::Compaction),
+            origin: SessionOrigin::Compaction,
+            compactions: 0,
             model,
             failed,
             request,
@@ -292,10 +335,7 @@ impl Compact {
         let last = records.last();
         let info = SessionInfo {
             session_id: session.to_owned(),
-            compactions: records
-                .iter()
-                .filter(|record| record.receipt.origin().is_none())
-                .count() as u64,
+            compactions: records.len() as u64,
             last_receipt: last.map(|record| record.receipt_id.clone()),
             last_at: last.map(|record| record.created_at.clone()),
             format: last.map(|record| record.format.clone()),
@@ -305,10 +345,12 @@ impl Compact {
             ..SessionListQuery::default()
         };
         let request = self.latest_requests(&query).remove(session);
-        let described = self.describe_listed(&*own.catalog, info, None, request);
-        let described = described.await?;
+        let described = self.describe_listed(&*own.catalog, info, request).await?;
         let is_known = last.is_some() || described.request.is_some() || described.failed.is_some();
-        Ok(is_known.then_some(described))
+        Ok(is_known.then(|| ListedSession {
+            compactions: count_made(&records),
+            ..described
+        }))
     }
 
     /// Returns every compaction of a session, the oldest first, and the copies that hooks and runs left of it.
@@ -325,6 +367,40 @@ impl Compact {
         let store = self.store_to_read()?;
         Ok(store.catalog.session_records(session).await?)
     }
+}
+
+/// Returns the number of each record's compaction, counted from 1; copies and states before a compaction have none.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), compact::Error> {
+/// # use serde_json::{Value, json};
+/// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+/// # let turn = |n: u32| [
+/// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
+/// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+/// # ];
+/// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+/// use compact::overview::compaction_numbers;
+///
+/// compact.session("runs").compact(&messages, None).await?;
+/// let records = compact.session_records("runs").await?;
+/// assert_eq!(compaction_numbers(&records), [Some(1)]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn compaction_numbers(records: &[CompactionRecord]) -> Vec<Option<usize>> {
+    let mut made = 0;
+    let numbers = records.iter().map(|record| {
+        let is_made = record.receipt.origin().is_none();
+        made += usize::from(is_made);
+        is_made.then_some(made)
+    });
+    numbers.collect()
+}
+
+fn count_made(records: &[CompactionRecord]) -> u64 {
+    compaction_numbers(records).iter().flatten().count() as u64
 }
 
 impl CountedRequest {

@@ -28,6 +28,8 @@ pub struct RestoredEntry {
     pub pointer: EntryPointer,
     /// Its place in the session, when the pointer says it.
     pub ordinal: Option<u64>,
+    /// Its place in what the compaction of that receipt was given, when the pointer says the other one.
+    pub input_place: Option<usize>,
     /// How many entries the session had at the receipt that the pointer names.
     pub session_entries: u64,
     /// When it was said, as RFC 3339 in UTC, where its transcript says so.
@@ -236,8 +238,10 @@ impl ArchivedInput {
         session_entries: u64,
     ) -> Option<RestoredEntry> {
         let after = ordinal.checked_sub(first_ordinal(&self.record))?;
-        let found = self.restore_entry((self.skipped() + after) as usize)?;
+        let at = (self.skipped() + after) as usize;
+        let found = self.restore_entry(at)?;
         Some(RestoredEntry {
+            input_place: Some(at),
             pointer: EntryPointer {
                 name: match pointer.name.as_str() {
                     LAST_SESSION => EntryPointer::new(&self.record.receipt_id, None, "").name,
@@ -259,6 +263,7 @@ impl ArchivedInput {
             receipt_id: self.record.receipt_id.clone(),
             pointer: EntryPointer::new(&self.record.receipt_id, None, &entry.id.0),
             ordinal: None,
+            input_place: None,
             session_entries: 0,
             said_at: self.document.as_ref().and_then(|d| said_at::time_of(d, at)),
             role: passage::role(&entry),

@@ -33,8 +33,8 @@ const CLOSE_SCREEN: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// An empty screen, from its first line on.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[J";
 
-/// Lines around the rows: what it is, the heads of the columns, an empty one.
-const FRAME_LINES: usize = 4;
+/// Lines around the rows: what it is, an empty one, the heads of the columns, what ≈ means, an empty one.
+const FRAME_LINES: usize = 5;
 /// Rows where no terminal says how many it has.
 const USUAL_LINES: usize = 24;
 /// Columns of a session's name.
@@ -177,13 +177,15 @@ impl TopState {
         for listed in &self.list.sessions {
             table.add_row(render_row(listed, self.now));
         }
-        head + &table.render()
+        head + &table.render() + "  ≈ is estimated, the rest as the provider counted it\n"
     }
 }
 
 fn render_row(listed: &ListedSession, now: Timestamp) -> [String; 8] {
     let unknown = || "–".to_owned();
-    let tokens = listed.tokens_now().map(|tokens| group_digits(tokens.0));
+    let mark = if listed.is_counted() { "" } else { "≈ " };
+    let tokens = listed.tokens_now();
+    let tokens = tokens.map(|tokens| format!("{mark}{}", group_digits(tokens.0)));
     let share = pressure(listed).map(format_percent);
     let kept = listed.retention.map(format_percent);
     let model = listed.model.as_deref().unwrap_or("–");
@@ -197,7 +199,7 @@ fn render_row(listed: &ListedSession, now: Timestamp) -> [String; 8] {
         one_line(model, NAME_COLUMNS),
         tokens.unwrap_or_else(unknown),
         share.unwrap_or_else(unknown),
-        group_digits(listed.info.compactions),
+        group_digits(listed.compactions),
         kept.unwrap_or_else(unknown),
         time_since(listed.info.last_at.as_deref(), now),
     ]
@@ -214,7 +216,7 @@ fn row_json(listed: &ListedSession) -> Value {
         "tokens_now": listed.tokens_now(),
         "pressure": pressure(listed),
         "retention": listed.retention,
-        "compactions": listed.info.compactions,
+        "compactions": listed.compactions,
         "last_at": listed.info.last_at,
         "failed": listed.failed,
     })
@@ -230,6 +232,7 @@ fn source_name(listed: &ListedSession) -> &str {
     match listed.origin {
         SessionOrigin::Hook => "hook",
         SessionOrigin::Run => "run",
+        SessionOrigin::Branch => "undo",
         SessionOrigin::Compaction => match listed.info.format.as_deref() {
             None if listed.request.is_some() => "live",
             format => format.unwrap_or("–"),

@@ -145,7 +145,7 @@ pub struct Attempt {
 pub struct SessionInfo {
     /// The session, as its host calls it.
     pub session_id: String,
-    /// How many compactions are on record.
+    /// How many records there are: compactions, copies that hooks and runs left, and states that somebody went back to.
     pub compactions: u64,
     /// The receipt of the last one.
     pub last_receipt: Option<String>,
