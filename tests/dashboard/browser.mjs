@@ -43,6 +43,25 @@ export async function checkPage(page) {
   assert.deepEqual(said, []);
   const [content, seen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(content <= seen, `the page is ${content} wide in a window of ${seen}`);
+  assert.deepEqual(await findSmallTargets(page), []);
+}
+
+// What a finger must hit has 24 pixels each way, but for links within a sentence.
+function findSmallTargets(page) {
+  return page.evaluate(() => {
+    const targets = [...document.querySelectorAll("a[href], button, summary, input:not([type=hidden]), textarea")];
+    const isSmall = (element) => {
+      const { width, height, right } = element.getBoundingClientRect();
+      const isInSentence = getComputedStyle(element).display === "inline" && element.parentElement.textContent.trim().length > element.textContent.trim().length + 10;
+      return element.checkVisibility() && right > 0 && !isInSentence && (width < 24 || height < 24);
+    };
+    return targets.filter(isSmall).map((element) => `${element.outerHTML} is ${element.getBoundingClientRect().width} by ${element.getBoundingClientRect().height}`);
+  });
+}
+
+// Opens everything that folds.
+export function unfold(page) {
+  return page.evaluate(() => { for (const part of document.querySelectorAll("details")) part.open = true; });
 }
 
 // Looks at a page in every size and scheme that people have.
@@ -53,6 +72,8 @@ export async function checkEverywhere(browser, address, path, more = {}) {
     assert.equal(answer.status(), 200, path);
     const weight = (await answer.body()).length;
     assert.ok(weight <= 250_000, `${path} weighs ${weight} bytes`);
+    await checkPage(page);
+    await unfold(page);
     await checkPage(page);
     await page.context().close();
   }

@@ -29,7 +29,8 @@ after(async () => {
   await scene?.close();
 });
 
-const words = (n) => `Message ${n}: ${"the parser reads a line and keeps a token ".repeat(40)}`;
+const topics = ["the parser", "the lexer", "the printer", "the cache", "the index", "the reader"];
+const words = (n) => `Message ${n}: ${topics.map((topic, at) => `In step ${n}.${at} ${topic} has to read line ${n * 7 + at} before it keeps the token, and its test says why: a line that ends early is no line, and what follows begins anew.`).join(" ")}`;
 
 async function say(page, text) {
   await page.locator("#words:not([disabled])").waitFor();
@@ -147,13 +148,23 @@ test("the keyboard alone talks, and words that were typed outlive news from else
   await checkPage(page);
 });
 
+test("looking at conversations that nobody began closes none that somebody did", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=kept");
+  await say(page, "Hello.");
+  await page.locator("li.assistant", { hasText: "Hello." }).waitFor();
+  for (let n = 0; n < 70; n += 1) assert.equal((await fetch(`${address}/chat?session=other-${n}`)).status, 200);
+  await page.reload();
+  await page.locator("li.assistant", { hasText: "Hello." }).waitFor();
+});
+
 test("a dead session takes no input and offers a new one", async () => {
   answer = async () => [500, "no"];
   const page = await openPage(browser, address);
   await visit(page, "/chat?session=three");
   await say(page, words(1));
   await page.locator("li.assistant").waitFor();
-  await say(page, words(2).repeat(20));
+  await say(page, words(2).repeat(40));
   await page.getByText(dead).waitFor();
   assert.ok(await page.locator("#words").isDisabled());
   await checkPage(page);

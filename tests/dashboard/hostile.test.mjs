@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { checkPage, openBrowser, openPage, visit } from "./browser.mjs";
+import { checkPage, openBrowser, openPage, unfold, visit } from "./browser.mjs";
 import { Agent, Provider } from "./provider.mjs";
 import { Scene, turns } from "./scene.mjs";
 
@@ -39,6 +39,7 @@ test("markup, turned text and a line of ten megabytes are text on every page", a
     assert.equal(answer.status(), 200, path);
     const weight = (await answer.body()).length;
     assert.ok(weight <= 250_000, `${path} weighs ${weight} bytes`);
+    await unfold(page);
     await checkPage(page);
     assert.equal(await page.evaluate(() => window.broken), undefined, path);
     assert.equal(await page.locator("main img, main script, main svg[onload]").count(), 0, path);

@@ -1,5 +1,6 @@
 // A picture of a page for the documentation, where a person asks for new ones (COMPACT_PICTURES=1).
-import { mkdirSync } from "node:fs";
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { root } from "./scene.mjs";
@@ -8,6 +9,10 @@ import { root } from "./scene.mjs";
 export async function picture(page, name, shown) {
   if (!process.env.COMPACT_PICTURES) return;
   await shown?.scrollIntoViewIfNeeded();
-  mkdirSync(join(root, "docs/dashboard"), { recursive: true });
-  await page.screenshot({ path: join(root, `docs/dashboard/${name}.png`) });
+  const folder = join(root, "docs/dashboard");
+  mkdirSync(folder, { recursive: true });
+  const taken = await page.screenshot({ path: join(folder, `${name}.png`) });
+  const others = readdirSync(folder).filter((file) => file !== `${name}.png`);
+  const same = others.filter((file) => readFileSync(join(folder, file)).equals(taken));
+  assert.deepEqual(same, [], `${name}.png shows what others show`);
 }

@@ -1,18 +1,19 @@
-//! What a person does: a form that carries the token, and a page that says what came of it.
+//! What a person does: a form that carries the token, and what came of it, told where it was sent from.
 
-use std::sync::Arc;
-
-use axum::extract::{Form, Path, State};
+use axum::extract::Path;
 use axum::response::Redirect;
 use compact::chart::describe_change;
 use compact::manager::VerifiedBy;
+use compact::overview::compaction_numbers;
 use compact::store::CompactionRecord;
 use compact::token::Tokens;
 use serde::Deserialize;
 
+use crate::Dashboard;
+use crate::notice::{NextSession, Notice, NoticeSubject};
 use crate::page::PageError;
 use crate::text::{clip_name, count, encode};
-use crate::{Dashboard, Viewer};
+use crate::visit::{Asked, Visit};
 
 /// The longest name of a new session.
 const LONGEST_NAME: usize = 200;
@@ -24,6 +25,8 @@ pub(crate) struct ActionForm {
     token: String,
     /// The session.
     name: String,
+    /// The page that has the form.
+    page: FormPage,
     /// The compaction.
     receipt: String,
     /// The entry of its input.
@@ -34,85 +37,143 @@ pub(crate) struct ActionForm {
     new: String,
 }
 
-/// What was done, and the session whose page tells of it.
+/// Which page has the form, and so tells what came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FormPage {
+    /// That of the session.
+    #[default]
+    Session,
+    /// That of the compaction.
+    Compaction,
+    /// That of the entry.
+    Entry,
+}
+
+/// What came of an action.
 struct ActionOutcome {
-    session: String,
     words: String,
+    /// A session that was made.
+    made: Option<String>,
+}
+
+impl From<String> for ActionOutcome {
+    fn from(words: String) -> ActionOutcome {
+        ActionOutcome { words, made: None }
+    }
+}
+
+impl Asked for ActionForm {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+impl ActionForm {
+    /// Returns the address of the page that has the form.
+    fn address(&self) -> String {
+        let (name, receipt, at) = (encode(&self.name), encode(&self.receipt), self.at);
+        match self.page {
+            FormPage::Session => format!("/session?name={name}"),
+            FormPage::Compaction => format!("/compaction?name={name}&receipt={receipt}"),
+            FormPage::Entry => format!("/entry?name={name}&receipt={receipt}&at={at}"),
+        }
+    }
+
+    /// Returns what on that page the action is about.
+    fn subject(&self, action: &str) -> NoticeSubject {
+        match (self.page, action) {
+            (FormPage::Session, "verify" | "undo") => {
+                NoticeSubject::Compaction(self.receipt.clone())
+            }
+            (FormPage::Session, "pin" | "unpin") => NoticeSubject::Entry(self.at),
+            _ => NoticeSubject::Page,
+        }
+    }
 }
 
 /// Does what the address names.
 pub(crate) async fn perform(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
     Path(action): Path<String>,
-    Form(form): Form<ActionForm>,
+    visit: Visit<ActionForm>,
 ) -> Result<Redirect, PageError> {
-    let outcome = find_and_perform(&dashboard, &viewer, &action, &form).await?;
+    let (dashboard, form) = (&visit.dashboard, &visit.asked);
+    let outcome = find_and_perform(&visit, &action).await;
+    // Only who may see the session comes this far.
+    let outcome =
+        outcome.map_err(|error| error.asked_from(&form.name, dashboard.link(&form.address())))?;
     dashboard.changes.announce();
-    let notice = dashboard.notices.add(&outcome.session, outcome.words);
-    let address = format!("/session?name={}&done={notice}", encode(&outcome.session));
-    Ok(Redirect::to(&dashboard.link(&address)))
+    let page_of = |session: &str| dashboard.link(&format!("/session?name={}", encode(session)));
+    let address = match (&outcome.made, action.as_str()) {
+        // Whoever starts a session goes on in it.
+        (Some(made), "start") => page_of(made),
+        _ => dashboard.link(&form.address()),
+    };
+    let is_here = action != "start";
+    let number = dashboard.notices.add(Notice {
+        session: match outcome.made.as_ref().filter(|_| !is_here) {
+            Some(made) => made.clone(),
+            None => form.name.clone(),
+        },
+        subject: form.subject(&action),
+        words: outcome.words,
+        leads_to: outcome.made.filter(|_| is_here).map(|name| NextSession {
+            address: page_of(&name),
+            name,
+        }),
+    });
+    Ok(Redirect::to(&format!("{address}&done={number}#notice")))
 }
 
 async fn find_and_perform(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
+    visit: &Visit<ActionForm>,
     action: &str,
-    form: &ActionForm,
 ) -> Result<ActionOutcome, PageError> {
-    check_token(dashboard, &form.token)?;
-    if !viewer.may_see(&form.name) {
-        return Err(PageError::not_found(&form.name));
+    let (dashboard, form) = (&*visit.dashboard, &visit.asked);
+    match action {
+        "verify" => Ok(check_receipt(dashboard, form).await?.into()),
+        "compact" => Ok(compact_now(dashboard, form).await?.into()),
+        "retry" => Ok(retry(dashboard, form).await?.into()),
+        "pin" => Ok(pin(dashboard, form).await?.into()),
+        "unpin" => Ok(unpin(dashboard, form).await?.into()),
+        "undo" => undo(dashboard, form).await,
+        "start" => start(visit).await,
+        _ => Err(PageError::not_found(action)),
     }
-    let words = match action {
-        "verify" => check_receipt(dashboard, viewer, form).await?,
-        "compact" => compact_now(dashboard, form).await?,
-        "retry" => retry(dashboard, form).await?,
-        "pin" => pin(dashboard, viewer, form).await?,
-        "unpin" => unpin(dashboard, viewer, form).await?,
-        "undo" => return undo(dashboard, viewer, form).await,
-        "start" => return start(dashboard, viewer, form).await,
-        _ => return Err(PageError::not_found(action)),
-    };
-    Ok(ActionOutcome {
-        session: form.name.clone(),
-        words,
-    })
 }
 
-/// Refuses a form that is not one of ours.
-pub(crate) fn check_token(dashboard: &Dashboard, token: &str) -> Result<(), PageError> {
-    match dashboard.token.matches(token) {
-        true => Ok(()),
-        false => Err(PageError::refused(
-            "the form is not one of this dashboard's",
-        )),
-    }
+/// A compaction that a form or an address is about.
+pub(crate) struct FoundCompaction {
+    pub(crate) record: CompactionRecord,
+    /// Its number among the session's; a copy has none.
+    pub(crate) number: Option<usize>,
 }
 
 /// Finds the compaction that a form or an address is about.
 pub(crate) async fn find_compaction(
     dashboard: &Dashboard,
-    viewer: &Viewer,
     name: &str,
     receipt: &str,
-) -> Result<CompactionRecord, PageError> {
-    if !viewer.may_see(name) {
-        return Err(PageError::not_found(name));
-    }
+) -> Result<FoundCompaction, PageError> {
     let records = dashboard.compact.session_records(name).await?;
-    let mut records = records.into_iter();
-    let found = records.find(|record| record.receipt_id == receipt);
-    found.ok_or_else(|| PageError::not_found(receipt))
+    let numbers = compaction_numbers(&records);
+    let mut records = records.into_iter().zip(numbers);
+    let found = records.find(|(record, _)| record.receipt_id == receipt);
+    match found {
+        Some((record, number)) => Ok(FoundCompaction { record, number }),
+        None => Err(PageError::not_found(receipt)),
+    }
 }
 
 /// Recomputes a receipt from the archive.
-async fn check_receipt(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    form: &ActionForm,
-) -> Result<String, PageError> {
-    let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
+async fn check_receipt(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let record = find_compaction(dashboard, &form.name, &form.receipt)
+        .await?
+        .record;
     let report = dashboard.compact.verify(&record.receipt_id).await?;
     let by = match report.by {
         VerifiedBy::Engine => "the engine made the same view from the archived original again",
@@ -152,7 +213,7 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
         .compact_archived(&form.name, budget)
         .await?;
     Ok(match made {
-        Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
+        Some(receipt) => format!("Compacted: ≈ {}.", describe_change(&receipt)),
         None => "It fits as it is: nothing was compacted.".to_owned(),
     })
 }
@@ -165,22 +226,19 @@ async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageE
     }
     let made = dashboard.compact.retry_compaction(&form.name).await?;
     Ok(match made {
-        Some(receipt) => format!("Compacted: {}.", describe_change(&receipt)),
+        Some(receipt) => format!("Compacted: ≈ {}.", describe_change(&receipt)),
         None => "What is archived of it fits as it is. Its own program may try again at once, too."
             .to_owned(),
     })
 }
 
 /// Makes a session that stands before a compaction.
-async fn undo(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    form: &ActionForm,
-) -> Result<ActionOutcome, PageError> {
-    let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
-    let records = dashboard.compact.session_records(&form.name).await?;
-    let is_this = |other: &CompactionRecord| other.receipt_id == record.receipt_id;
-    let number = records.iter().position(is_this).unwrap_or(0) + 1;
+async fn undo(dashboard: &Dashboard, form: &ActionForm) -> Result<ActionOutcome, PageError> {
+    let found = find_compaction(dashboard, &form.name, &form.receipt).await?;
+    let Some(number) = found.number else {
+        let reason = "nothing was compacted there, so there is nothing to undo";
+        return Err(PageError::wrong(reason, "choose a compaction"));
+    };
     let mut branch = format!("{}~before-{number}", form.name);
     let mut again = 2;
     loop {
@@ -197,21 +255,17 @@ async fn undo(
     }
     Ok(ActionOutcome {
         words: format!(
-            "This is {} as it was before compaction {number}. The other session is as it was.",
-            form.name
+            "Undone in a session of its own, which stands as this one did before compaction {number}. This one is as it was."
         ),
-        session: branch,
+        made: Some(branch),
     })
 }
 
 /// Begins a session with what another one knew.
-async fn start(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    form: &ActionForm,
-) -> Result<ActionOutcome, PageError> {
+async fn start(visit: &Visit<ActionForm>) -> Result<ActionOutcome, PageError> {
+    let form = &visit.asked;
     let new = form.new.trim();
-    if new.is_empty() || !viewer.may_see(new) {
+    if new.is_empty() || !visit.viewer.may_see(new) {
         return Err(PageError::wrong(
             "the new session needs a name of its own",
             "go back and type one",
@@ -223,44 +277,43 @@ async fn start(
             "go back and type a shorter one",
         ));
     }
-    let started = dashboard
-        .compact
-        .start_session(&form.name, &form.receipt, new);
+    if new.chars().any(char::is_control) {
+        return Err(PageError::wrong(
+            "a name has no control characters",
+            "go back and type one of letters, digits and signs",
+        ));
+    }
+    find_compaction(&visit.dashboard, &form.name, &form.receipt).await?;
+    let compact = &visit.dashboard.compact;
+    let started = compact.start_session(&form.name, &form.receipt, new);
     started.await?;
     Ok(ActionOutcome {
-        session: new.to_owned(),
         words: "The session is on record. Give its first message to your agent.".to_owned(),
+        made: Some(new.to_owned()),
     })
 }
 
 /// Protects an entry from now on.
-async fn pin(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    form: &ActionForm,
-) -> Result<String, PageError> {
-    let name = find_entry_name(dashboard, viewer, form).await?;
+async fn pin(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let name = find_entry_name(dashboard, form).await?;
     dashboard.compact.protect_entry(&form.name, name).await?;
     Ok("Pinned: it stands byte for byte in every view from now on.".to_owned())
 }
 
 /// Lets a protected entry go.
-async fn unpin(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    form: &ActionForm,
-) -> Result<String, PageError> {
-    let name = find_entry_name(dashboard, viewer, form).await?;
+async fn unpin(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
+    let name = find_entry_name(dashboard, form).await?;
     dashboard.compact.release_entry(&form.name, name).await?;
     Ok("Unpinned: it may leave the view.".to_owned())
 }
 
 async fn find_entry_name(
     dashboard: &Dashboard,
-    viewer: &Viewer,
     form: &ActionForm,
 ) -> Result<compact::message::EntryHash, PageError> {
-    let record = find_compaction(dashboard, viewer, &form.name, &form.receipt).await?;
+    let record = find_compaction(dashboard, &form.name, &form.receipt)
+        .await?
+        .record;
     let reading = dashboard
         .compact
         .read_compaction(&record.receipt_id)

@@ -13,9 +13,9 @@ const FILES: [(&str, &str, &str); 3] = [
         include_str!("../assets/style.css"),
     ),
     (
-        "live.js",
+        "page.js",
         "text/javascript; charset=utf-8",
-        include_str!("../assets/live.js"),
+        include_str!("../assets/page.js"),
     ),
     (
         "icon.svg",

@@ -108,6 +108,22 @@ impl ChatRooms {
         Some(self.model.as_ref()?.describe().name)
     }
 
+    /// Returns a conversation as it is now; one that nobody began is empty, and stays unopened.
+    pub(crate) fn look(&self, session: &str) -> Result<ChatState, Error> {
+        let known = self.find(session);
+        let room = match known {
+            Some(room) => room,
+            None => Arc::new(self.open_room(session)?),
+        };
+        Ok(room.state())
+    }
+
+    fn find(&self, session: &str) -> Option<Arc<ChatRoom>> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = rooms.iter().find(|(name, _)| name == session);
+        found.map(|(_, room)| Arc::clone(room))
+    }
+
     /// Returns the room of a session, and opens it first where it is new.
     pub(crate) fn room(&self, session: &str) -> Result<Arc<ChatRoom>, Error> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);

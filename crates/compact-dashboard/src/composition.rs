@@ -1,4 +1,5 @@
-//! What a window is made of: tokens by who spoke, by tool and by file, and the entries that cost most.
+//! What a window is made of: tokens by who spoke, by tool and by file, each adding up to all of it, and the entries that
+//! cost most.
 
 use std::collections::HashMap;
 
@@ -30,6 +31,16 @@ pub(crate) struct WindowPart {
     pub(crate) name: String,
     pub(crate) tokens: u64,
     pub(crate) entries: u64,
+    /// Whether it is what no other part has, and its name our own word.
+    pub(crate) is_rest: bool,
+}
+
+/// What the parts are called that are not named.
+struct RestNames {
+    /// Of the smaller ones together.
+    others: &'static str,
+    /// Of what belongs to none.
+    none: &'static str,
 }
 
 /// An entry that costs much.
@@ -40,19 +51,20 @@ pub(crate) struct LargeEntry {
 }
 
 impl Composition {
-    /// Counts what a compaction was given.
-    pub(crate) fn of_input(reading: &CompactionReading) -> Composition {
+    /// Counts what a compaction was given, and what was sent with it: instructions and tools, together so many tokens.
+    pub(crate) fn of_input(reading: &CompactionReading, fixed: u64) -> Composition {
         let subjects = reading.subjects();
         let costs = (0..subjects.len()).map(|at| reading.entry_tokens(at).0);
         let costs: Vec<u64> = costs.collect();
-        let sum = |name: &dyn Fn(&EntrySubject) -> Option<String>| {
-            largest_parts(
-                subjects
-                    .iter()
-                    .zip(&costs)
-                    .filter_map(|(subject, cost)| Some((name(subject)?, *cost))),
-            )
+        let instructions = (0..costs.len()).filter(|at| reading.is_instruction(*at));
+        let instructions: u64 = instructions.map(|at| reading.entry_tokens(at).0).sum();
+        let total = costs.iter().sum::<u64>() + fixed.saturating_sub(instructions);
+        let sum = |rest: RestNames, name: &dyn Fn(&EntrySubject) -> Option<String>| {
+            let named = subjects.iter().zip(&costs);
+            let named = named.filter_map(|(subject, cost)| Some((name(subject)?, *cost)));
+            divide(named, total, &rest)
         };
+        let rest = |others, none| RestNames { others, none };
         let mut largest: Vec<LargeEntry> = subjects
             .iter()
             .zip(&costs)
@@ -66,10 +78,16 @@ impl Composition {
         largest.sort_by_key(|entry| (std::cmp::Reverse(entry.tokens), entry.at));
         largest.truncate(LARGEST);
         Composition {
-            total: costs.iter().sum(),
-            roles: sum(&|subject| Some(speaker(subject).to_owned())),
-            tools: sum(&|subject| subject.tool.clone()),
-            files: sum(&|subject| subject.path.clone()),
+            roles: sum(rest("others", "descriptions of tools"), &|subject| {
+                Some(speaker(subject).to_owned())
+            }),
+            tools: sum(rest("other tools", "no tool"), &|subject| {
+                subject.tool.clone()
+            }),
+            files: sum(rest("other files", "no file"), &|subject| {
+                subject.path.clone()
+            }),
+            total,
             largest,
         }
     }
@@ -86,8 +104,43 @@ pub(crate) fn speaker(subject: &EntrySubject) -> &'static str {
     }
 }
 
-/// Sums costs under their names, the largest first.
+/// Returns the largest parts of a whole, and behind them what they leave of it.
+fn divide(
+    costs: impl Iterator<Item = (String, u64)>,
+    total: u64,
+    names: &RestNames,
+) -> Vec<WindowPart> {
+    let mut parts = sum_parts(costs);
+    let named: u64 = parts.iter().map(|part| part.tokens).sum();
+    let cut = parts.split_off(parts.len().min(PARTS));
+    if parts.is_empty() {
+        return parts;
+    }
+    let others = cut.iter().map(|part| part.tokens).sum();
+    for (name, tokens) in [
+        (names.others, others),
+        (names.none, total.saturating_sub(named)),
+    ] {
+        if tokens > 0 {
+            parts.push(WindowPart {
+                name: name.to_owned(),
+                tokens,
+                entries: 0,
+                is_rest: true,
+            });
+        }
+    }
+    parts
+}
+
+/// Sums costs under their names, the largest first, as many as are named.
 pub(crate) fn largest_parts(costs: impl Iterator<Item = (String, u64)>) -> Vec<WindowPart> {
+    let mut parts = sum_parts(costs);
+    parts.truncate(PARTS);
+    parts
+}
+
+fn sum_parts(costs: impl Iterator<Item = (String, u64)>) -> Vec<WindowPart> {
     let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
     for (name, cost) in costs {
         let sum = sums.entry(name).or_default();
@@ -100,10 +153,10 @@ pub(crate) fn largest_parts(costs: impl Iterator<Item = (String, u64)>) -> Vec<W
             name,
             tokens,
             entries,
+            is_rest: false,
         })
         .collect();
     parts.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.name.cmp(&b.name)));
-    parts.truncate(PARTS);
     parts
 }
 
@@ -124,5 +177,19 @@ mod tests {
             .map(|part| (part.name.as_str(), part.tokens, part.entries))
             .collect();
         assert_eq!(found, [("b", 6, 2), ("a", 3, 1), ("c", 3, 1)]);
+    }
+
+    #[test]
+    fn parts_and_what_they_leave_are_the_whole() {
+        let costs = (0..11).map(|n| (format!("tool {n}"), 10 + n));
+        let names = RestNames {
+            others: "other tools",
+            none: "no tool",
+        };
+        let parts = divide(costs, 1_000, &names);
+        assert_eq!(parts.iter().map(|part| part.tokens).sum::<u64>(), 1_000);
+        let rest = parts.iter().filter(|part| part.is_rest);
+        let rest: Vec<_> = rest.map(|part| (part.name.as_str(), part.tokens)).collect();
+        assert_eq!(rest, [("other tools", 33), ("no tool", 835)]);
     }
 }

@@ -1,18 +1,16 @@
 //! Keeps other web pages out: what names another host or origin is refused, and what changes something needs a token
 //! that only our own pages know. Every answer says what its page may load, which is nothing but our own files.
 
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -21,6 +19,8 @@ use subtle::ConstantTimeEq;
 use crate::page::PageError;
 use crate::{ActionMode, Dashboard, HostRule};
 
+/// What to do about a form that is out of date.
+pub(crate) const RELOAD: &str = "go back, load the page again, and repeat it";
 /// What a page may load.
 const POLICY: &str =
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -31,15 +31,6 @@ const POLICY: &str =
 pub struct Viewer {
     /// What the names of their sessions begin with.
     pub scope: String,
-}
-
-/// Everything is seen by whom nobody let in: then nobody is kept out.
-impl<S: Sync> FromRequestParts<S> for Viewer {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Viewer, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_default())
-    }
 }
 
 impl Viewer {
@@ -80,7 +71,7 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     let mut answer = match find_fault(&dashboard, request.method(), request.headers()) {
-        Some((status, reason)) => (status, format!("{reason}\n")).into_response(),
+        Some(fault) => fault.into_page(&dashboard),
         None => explain_failure(&dashboard, next.run(request).await),
     };
     let headers = answer.headers_mut();
@@ -102,33 +93,31 @@ fn explain_failure(dashboard: &Dashboard, mut answer: Response) -> Response {
     }
 }
 
-fn find_fault(
-    dashboard: &Dashboard,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Option<(StatusCode, &'static str)> {
+fn find_fault(dashboard: &Dashboard, method: &Method, headers: &HeaderMap) -> Option<PageError> {
     let host = headers.get(HOST).map(HeaderValue::as_bytes);
     let host = host.and_then(|host| Authority::try_from(host).ok());
     let Some(host) = host else {
-        return Some((StatusCode::BAD_REQUEST, "the request names no host"));
+        return Some(PageError::unreadable(StatusCode::BAD_REQUEST));
     };
     if dashboard.hosts == HostRule::Loopback && !is_this_machine(&host) {
-        let reason = "the dashboard answers to names of this machine only";
-        return Some((StatusCode::FORBIDDEN, reason));
+        return Some(PageError::refused(
+            "the dashboard answers to names of this machine only",
+            "open it as http://127.0.0.1 or http://localhost, with its port",
+        ));
     }
     if method == Method::GET || method == Method::HEAD {
         return None;
     }
     if dashboard.actions == ActionMode::ReadOnly {
-        return Some((StatusCode::FORBIDDEN, "these pages only show"));
+        return Some(PageError::refused(
+            "these pages only show",
+            "start the dashboard without --read-only to change something",
+        ));
     }
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let origin = origin.and_then(|origin| origin.parse::<Uri>().ok());
     let is_own = origin.is_some_and(|origin| origin.authority() == Some(&host));
-    (!is_own).then_some((
-        StatusCode::FORBIDDEN,
-        "the request comes from a page of another origin",
-    ))
+    (!is_own).then(|| PageError::refused("the form comes from a page of another origin", RELOAD))
 }
 
 fn is_this_machine(authority: &Authority) -> bool {

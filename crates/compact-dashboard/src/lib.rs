@@ -11,6 +11,7 @@
 mod action;
 mod asset;
 mod chat;
+mod comparison;
 mod composition;
 mod digest;
 mod guard;
@@ -18,6 +19,7 @@ mod live;
 mod notice;
 mod page;
 mod text;
+mod visit;
 
 use std::sync::Arc;
 

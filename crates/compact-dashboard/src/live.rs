@@ -37,7 +37,7 @@ impl ChangeSignal {
             .send_modify(|count| *count = count.map(|count| count + 1));
     }
 
-    /// Returns how much was changed so far: a page that is being made says so when it asks for the stream.
+    /// Returns how much was changed so far: a page that is about to be made says so when it asks for the stream.
     pub(crate) fn count(&self) -> u64 {
         self.0.borrow().unwrap_or(0)
     }

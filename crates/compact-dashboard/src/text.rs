@@ -34,6 +34,16 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {noun}", group_digits(number))
 }
 
+/// Returns estimated tokens.
+pub(crate) fn estimated_tokens(number: u64) -> String {
+    format!("≈ {}", count(number, "token", "tokens"))
+}
+
+/// Says what the mark of an estimate means, where a page has counted numbers, too.
+pub(crate) fn estimate_note() -> Markup {
+    html! { p.quiet { "Tokens are as the provider counted them; those with ≈ are estimated." } }
+}
+
 /// Returns a share in percent; of a share just below the whole, not the whole.
 pub(crate) fn percent(share: f64) -> String {
     let whole = (share * 100.0).round();

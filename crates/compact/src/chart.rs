@@ -112,7 +112,11 @@ impl SessionChart {
             let seen = calls.position(|call| call.compaction == Some(at));
             Some(ChartMark {
                 call: seen.unwrap_or(curve.calls.len()),
-                label: format!("Compaction {}: {}", number?, describe_change(&record.receipt)),
+                label: format!(
+                    "Compaction {}: {}",
+                    number?,
+                    describe_change(&record.receipt)
+                ),
                 address: None,
             })
         });

@@ -389,7 +389,8 @@ fn read_history(
     Ok((conversation, rules.unwrap_or(&WireRules::LENIENT)))
 }
 
-fn read_source(event: &Value) -> Option<SessionSource> {
+/// Reads from an event of a session which one was before it; none of any other event.
+pub(crate) fn read_source(event: &Value) -> Option<SessionSource> {
     let field = |name: &str| Some(event.get(name)?.as_str()?.to_owned());
     let session = field("session");
     match event.get("event")?.as_str()? {

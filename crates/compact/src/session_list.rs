@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::compact::Compact;
 use crate::error::Error;
-use crate::session_action::SessionSource;
+use crate::session_action::{SessionSource, read_source};
 use crate::session_files::{self, SessionCopies, SessionOrigin};
 
 /// How long a request counts as news of its session.
@@ -198,8 +198,8 @@ impl Compact {
         for info in sessions.into_iter().skip(query.skip).take(query.limit) {
             let copies = copies.get(&info.session_id).copied();
             let request = requests.remove(&info.session_id);
-            let origin = self.find_origin(&info, copies).await?;
-            let compactions = self.count_compactions(&info, origin, copies).await?;
+            let origin = find_origin(&*own.catalog, &info, copies).await?;
+            let compactions = count_compactions(&*own.catalog, &info, origin, copies).await?;
             let listed = self.describe_listed(&*own.catalog, info, request).await?;
             page.push(ListedSession {
                 origin,
@@ -225,34 +225,6 @@ impl Compact {
             sessions: sessions.len(),
             journal_bytes: self.journal().map_or(0, |journal| journal.newest_bytes()),
         })
-    }
-
-    /// Returns what left a session.
-    async fn find_origin(
-        &self,
-        info: &SessionInfo,
-        copies: Option<SessionCopies>,
-    ) -> Result<SessionOrigin, Error> {
-        Ok(match (self.session_source(&info.session_id).await?, copies) {
-            (Some(SessionSource::Branch { .. }), _) => SessionOrigin::Branch,
-            (_, Some(copies)) => copies.origin,
-            _ => SessionOrigin::Compaction,
-        })
-    }
-
-    /// Counts how often a session was compacted: its records without copies and without the state that it began with.
-    async fn count_compactions(
-        &self,
-        info: &SessionInfo,
-        origin: SessionOrigin,
-        copies: Option<SessionCopies>,
-    ) -> Result<u64, Error> {
-        if origin == SessionOrigin::Branch {
-            let records = self.session_records(&info.session_id).await?;
-            return Ok(count_made(&records));
-        }
-        let copies = copies.map_or(0, |copies| copies.count);
-        Ok(info.compactions.saturating_sub(copies))
     }
 
     /// Adds what the last record and the last attempt say.
@@ -397,6 +369,36 @@ pub fn compaction_numbers(records: &[CompactionRecord]) -> Vec<Option<usize>> {
         is_made.then_some(made)
     });
     numbers.collect()
+}
+
+/// Returns what left a session.
+async fn find_origin(
+    catalog: &dyn SessionCatalog,
+    info: &SessionInfo,
+    copies: Option<SessionCopies>,
+) -> Result<SessionOrigin, Error> {
+    let events = catalog.events(&info.session_id).await?;
+    let source = events.iter().find_map(read_source);
+    Ok(match (source, copies) {
+        (Some(SessionSource::Branch { .. }), _) => SessionOrigin::Branch,
+        (_, Some(copies)) => copies.origin,
+        _ => SessionOrigin::Compaction,
+    })
+}
+
+/// Counts how often a session was compacted: its records without copies and without the state that it began with.
+async fn count_compactions(
+    catalog: &dyn SessionCatalog,
+    info: &SessionInfo,
+    origin: SessionOrigin,
+    copies: Option<SessionCopies>,
+) -> Result<u64, Error> {
+    if origin == SessionOrigin::Branch {
+        let records = catalog.session_records(&info.session_id).await?;
+        return Ok(count_made(&records));
+    }
+    let copies = copies.map_or(0, |copies| copies.count);
+    Ok(info.compactions.saturating_sub(copies))
 }
 
 fn count_made(records: &[CompactionRecord]) -> u64 {

@@ -1,20 +1,18 @@
 //! A page to talk in: what happens to a conversation that grows too large, and what a person can do about it.
 
-use std::sync::Arc;
-
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::Path;
 use axum::response::Redirect;
 use compact::message::Role;
 use compact::reset::{DEAD, InputState};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::action::check_token;
 use crate::chat::{ChatItem, ChatNotification, ChatRooms, ChatState};
 use crate::page::PageError;
 use crate::page::chart::pressure_bar;
 use crate::page::layout::{Layout, action_button};
-use crate::text::{encode, group_digits, percent, visible};
+use crate::text::{encode, estimated_tokens, group_digits, percent, visible};
+use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard, Viewer};
 
 /// What the page says while a compaction runs.
@@ -38,46 +36,53 @@ pub(crate) struct ChatForm {
     words: String,
 }
 
+impl Asked for ChatQuery {
+    fn session(&self) -> Option<&str> {
+        (!self.session.is_empty()).then_some(&self.session)
+    }
+}
+
+impl Asked for ChatForm {
+    fn session(&self) -> Option<&str> {
+        (!self.session.is_empty()).then_some(&self.session)
+    }
+
+    fn token(&self) -> &str {
+        &self.token
+    }
+}
+
 /// Shows the conversation.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<ChatQuery>,
-) -> Result<Markup, PageError> {
-    let session = session_name(&viewer, &query.session);
-    let rooms = find_rooms(&dashboard, &viewer, &session)?;
-    let room = rooms.room(&session)?;
+pub(crate) async fn show(visit: Visit<ChatQuery>) -> Result<Markup, PageError> {
+    let dashboard = &*visit.dashboard;
+    let session = session_name(&visit.viewer, &visit.asked.session);
+    let rooms = find_rooms(dashboard, &session)?;
     let model = rooms.model_name();
-    Ok(render(
-        &dashboard,
-        &session,
-        &room.state(),
-        model.as_deref(),
-    ))
+    let state = rooms.look(&session)?;
+    let body = render(dashboard, &session, &state, model.as_deref());
+    let layout = Layout::new(dashboard, "Chat").live_since(visit.seen);
+    Ok(layout.page(&body))
 }
 
 /// Does what a form asks for, beside the answer: the page shows how it goes on.
 pub(crate) async fn act(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
     Path(action): Path<String>,
-    Form(form): Form<ChatForm>,
+    visit: Visit<ChatForm>,
 ) -> Result<Redirect, PageError> {
-    let session = begin(&dashboard, &viewer, &action, form).await?;
-    let address = format!("/chat?session={}", encode(&session));
-    Ok(Redirect::to(&dashboard.link(&address)))
+    let session = session_name(&visit.viewer, &visit.asked.session);
+    begin(&visit.dashboard, &session, &action, visit.asked).await?;
+    let address = format!("/chat?session={}#say", encode(&session));
+    Ok(Redirect::to(&visit.dashboard.link(&address)))
 }
 
 async fn begin(
     dashboard: &Dashboard,
-    viewer: &Viewer,
+    session: &str,
     action: &str,
     form: ChatForm,
-) -> Result<String, PageError> {
-    check_token(dashboard, &form.token)?;
-    let session = session_name(viewer, &form.session);
-    let rooms = find_rooms(dashboard, viewer, &session)?;
-    let room = rooms.room(&session)?;
+) -> Result<(), PageError> {
+    let rooms = find_rooms(dashboard, session)?;
+    let room = rooms.room(session)?;
     let is_open = room.state().input == InputState::Open;
     match action {
         "send" if is_open && !form.words.trim().is_empty() => {
@@ -90,9 +95,14 @@ async fn begin(
             let at = dashboard.compact.clock().now().as_millisecond();
             room.start_new(&format!("{session}-{at}")).await;
         }
-        _ => return Err(PageError::refused("the conversation takes no input now")),
+        "send" => {
+            let reason = "the conversation takes no input now";
+            let hint = "go back and wait, or begin a new session";
+            return Err(PageError::refused(reason, hint));
+        }
+        _ => return Err(PageError::not_found(action)),
     }
-    Ok(session)
+    Ok(())
 }
 
 fn session_name(viewer: &Viewer, asked: &str) -> String {
@@ -102,22 +112,16 @@ fn session_name(viewer: &Viewer, asked: &str) -> String {
     }
 }
 
-fn find_rooms<'a>(
-    dashboard: &'a Dashboard,
-    viewer: &Viewer,
-    session: &str,
-) -> Result<&'a ChatRooms, PageError> {
+fn find_rooms<'a>(dashboard: &'a Dashboard, session: &str) -> Result<&'a ChatRooms, PageError> {
     let rooms = dashboard.chats.as_ref();
-    let rooms =
-        rooms.filter(|_| viewer.may_see(session) && dashboard.actions == ActionMode::Allowed);
+    let rooms = rooms.filter(|_| dashboard.actions == ActionMode::Allowed);
     rooms.ok_or_else(|| PageError::not_found(session))
 }
 
 fn render(dashboard: &Dashboard, session: &str, state: &ChatState, model: Option<&str>) -> Markup {
     let fields = [("session", session)];
-    let body = html! {
+    html! {
         @if state.items.is_empty() { (render_purpose(model)) }
-        (render_metrics(state))
         div.chat {
             ol aria-label="Conversation" {
                 @for item in &state.items { (render_item(item)) }
@@ -138,10 +142,10 @@ fn render(dashboard: &Dashboard, session: &str, state: &ChatState, model: Option
                 },
                 None => "",
             }
+            (render_metrics(state, model))
             (render_input(dashboard, session, state))
         }
-    };
-    Layout::new(dashboard, "Chat").page(&body)
+    }
 }
 
 /// Says what the page is for, before something is said.
@@ -155,14 +159,20 @@ fn render_purpose(model: Option<&str>) -> Markup {
     }
 }
 
-fn render_metrics(state: &ChatState) -> Markup {
+fn render_metrics(state: &ChatState, model: Option<&str>) -> Markup {
     let share = state.tokens as f64 / state.max_tokens.max(1) as f64;
     html! {
         div.metrics role="group" aria-label="Context" {
             span { "Compactions: " strong #compaction-count { (group_digits(state.compaction_count)) } }
             @if state.tokens > 0 {
-                span #context-metrics { (group_digits(state.tokens)) " of " (group_digits(state.max_tokens)) " tokens (" (percent(share)) ")" }
+                span #context-metrics { "≈ " (group_digits(state.tokens)) " of " (group_digits(state.max_tokens)) " tokens (" (percent(share)) ")" }
                 (pressure_bar(share, &format!("{} of the window", percent(share))))
+                span.quiet {
+                    @match model {
+                        Some(_) => "what the provider counted last, and an estimate of what was said since",
+                        None => "estimated",
+                    }
+                }
             } @else {
                 span #context-metrics { "window of " (group_digits(state.max_tokens)) " tokens" }
             }
@@ -179,7 +189,7 @@ fn render_item(item: &ChatItem) -> Markup {
             }
         },
         ChatItem::Compacted { tokens_before } => html! {
-            li.item { "Conversation compacted at " (group_digits(*tokens_before)) " tokens" }
+            li.item { "Conversation compacted at " (estimated_tokens(*tokens_before)) }
         },
     }
 }

@@ -1,31 +1,32 @@
 //! One compaction: what went in beside what came out, entry by entry, with the way to each piece that left.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use compact::chart::describe_change;
-use compact::overview::{CompactionReading, EntrySubject, LeftOutName, ViewEntry};
+use compact::overview::{CompactionReading, LeftOutName, ViewEntry};
 use compact::receipt::Receipt;
 use compact::store::CompactionRecord;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::action::find_compaction;
+use crate::Dashboard;
+use crate::action::{FoundCompaction, find_compaction};
+use crate::comparison::{Comparison, EntryFate, FateSum};
 use crate::composition::speaker;
 use crate::page::PageError;
 use crate::page::chart::stacked_bar;
 use crate::page::compaction_table::render_retention;
-use crate::page::layout::{Layout, action_button};
+use crate::page::layout::{Layout, ListPages, action_button, section};
+use crate::page::list::session_address;
 use crate::text::{count, encode, foreign, group_digits, minute, visible};
-use crate::{Dashboard, Viewer};
+use crate::visit::{Asked, Visit};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 140;
 /// How many rows a page shows.
-const PAGE: usize = 120;
+const PAGE: usize = 50;
 /// How many characters of the summary are shown before it is opened as an entry of its own.
 const SUMMARY: usize = 24_000;
+/// What may become of what a compaction was given.
+const FATES: [EntryFate; 3] = [EntryFate::Kept, EntryFate::Cut, EntryFate::Dropped];
 /// How many names that a view lacks are shown at once, and how many on demand.
 const LEFT_OUT_OPEN: usize = 24;
 const LEFT_OUT_SHOWN: usize = 400;
@@ -39,6 +40,13 @@ pub(crate) struct CompactionQuery {
     page: usize,
     #[serde(default)]
     show: ShownFates,
+    done: Option<u64>,
+}
+
+impl Asked for CompactionQuery {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
+    }
 }
 
 /// Which entries are listed.
@@ -53,107 +61,50 @@ pub(crate) enum ShownFates {
 }
 
 /// Shows a compaction.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<CompactionQuery>,
-) -> Result<Markup, PageError> {
-    let dashboard = &*dashboard;
-    let record = find_compaction(dashboard, &viewer, &query.name, &query.receipt).await?;
-    let records = dashboard.compact.session_records(&query.name).await?;
-    let is_this = |other: &CompactionRecord| other.receipt_id == record.receipt_id;
-    let number = records.iter().position(is_this).unwrap_or(0) + 1;
+pub(crate) async fn show(visit: Visit<CompactionQuery>) -> Result<Markup, PageError> {
+    let (dashboard, query) = (&*visit.dashboard, &visit.asked);
+    let found = find_compaction(dashboard, &query.name, &query.receipt).await?;
+    let record = &found.record;
     let reading = dashboard
         .compact
         .read_compaction(&record.receipt_id)
         .await?;
     let comparison = Comparison::new(&reading);
     // What cannot be computed again is counted in the receipt all the same.
-    let left_out = dashboard.compact.left_out_names(&record).await;
+    let left_out = dashboard.compact.left_out_names(record).await;
     let body = html! {
-        (render_outcome(dashboard, &record, &comparison))
-        @if let Ok(left_out) = &left_out { (render_left_out(dashboard, &record, left_out)) }
+        (render_outcome(dashboard, record, &comparison))
+        @if let Ok(left_out) = &left_out { (render_left_out(dashboard, record, left_out)) }
         (render_summary(&reading, &comparison))
-        (render_rows(dashboard, &record, &reading, &comparison, &query))
+        (render_rows(dashboard, record, &reading, &comparison, query))
     };
-    let title = format!("Compaction {number}");
-    let session = dashboard.link(&format!("/session?name={}", encode(&query.name)));
-    let layout = Layout::new(dashboard, &title).below(visible(&query.name), session);
-    Ok(layout.without_updates().page(&body))
+    let title = name_compaction(&found);
+    let notice = dashboard.notices.take(query.done, &query.name);
+    let layout = Layout::new(dashboard, &title)
+        .below("Sessions", dashboard.link("/"))
+        .below(&query.name, session_address(dashboard, &query.name));
+    Ok(layout.with_notice(notice.as_ref()).page(&body))
 }
 
-/// What became of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EntryFate {
-    Kept,
-    Cut,
-    Dropped,
-}
-
-impl EntryFate {
-    fn class(self) -> &'static str {
-        match self {
-            EntryFate::Kept => "kept",
-            EntryFate::Cut => "cut",
-            EntryFate::Dropped => "dropped",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            EntryFate::Kept => "kept whole",
-            EntryFate::Cut => "cut",
-            EntryFate::Dropped => "left to the summary",
-        }
+/// Returns what a compaction is called among those of its session.
+pub(crate) fn name_compaction(found: &FoundCompaction) -> String {
+    match found.number {
+        Some(number) => format!("Compaction {number}"),
+        None => format!("Copy of {}", minute(&found.record.created_at)),
     }
 }
 
-/// What went in, entry by entry, with what became of each.
-struct Comparison {
-    subjects: Vec<EntrySubject>,
-    fates: Vec<EntryFate>,
-    /// Places of the view by the entry that they show.
-    shown: HashMap<usize, usize>,
-    /// Tokens that went in, and went in and came out again, by fate.
-    sums: HashMap<&'static str, (u64, u64)>,
-    /// What the engine wrote.
-    added: u64,
-}
-
-impl Comparison {
-    fn new(reading: &CompactionReading) -> Comparison {
-        let view = reading.view().unwrap_or_default();
-        let places = view.iter().enumerate();
-        let shown: HashMap<usize, usize> = places
-            .filter_map(|(place, item)| Some((item.source?, place)))
-            .collect();
-        let has_view = reading.view().is_some();
-        let fate = |at: usize| match shown.get(&at).and_then(|place| view.get(*place)) {
-            Some(item) if item.is_edited => EntryFate::Cut,
-            Some(_) => EntryFate::Kept,
-            None if has_view => EntryFate::Dropped,
-            None => EntryFate::Kept,
-        };
-        let fates: Vec<EntryFate> = (0..reading.entry_count()).map(fate).collect();
-        let mut sums: HashMap<&'static str, (u64, u64)> = HashMap::new();
-        for (at, fate) in fates.iter().enumerate() {
-            let sum = sums.entry(fate.class()).or_default();
-            sum.0 += 1;
-            sum.1 += reading.entry_tokens(at).0;
-        }
-        let new = view.iter().filter(|item| item.source.is_none());
-        Comparison {
-            subjects: reading.subjects(),
-            added: new.map(|item| item.tokens.0).sum(),
-            fates,
-            shown,
-            sums,
-        }
-    }
-
-    fn entries_and_tokens(&self, fate: EntryFate) -> (u64, u64) {
-        self.sums.get(fate.class()).copied().unwrap_or_default()
-    }
+/// Returns the address of an entry's row beside the others.
+pub(crate) fn entry_row_address(
+    dashboard: &Dashboard,
+    record: &CompactionRecord,
+    at: usize,
+) -> String {
+    let (name, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
+    let page = at / PAGE;
+    dashboard.link(&format!(
+        "/compaction?name={name}&receipt={receipt}&page={page}#entry-{at}"
+    ))
 }
 
 fn render_outcome(
@@ -163,10 +114,9 @@ fn render_outcome(
 ) -> Markup {
     let receipt = &record.receipt;
     let whole = receipt.to_receipt().ok();
-    let fates = [EntryFate::Kept, EntryFate::Cut, EntryFate::Dropped];
-    let parts: Vec<(&str, u64)> = fates
+    let parts: Vec<(&str, u64)> = FATES
         .iter()
-        .map(|fate| (fate.class(), comparison.entries_and_tokens(*fate).1))
+        .map(|fate| (fate.class(), comparison.sum(*fate).before))
         .collect();
     let original = format!(
         "/original?name={}&receipt={}",
@@ -174,6 +124,7 @@ fn render_outcome(
         encode(&record.receipt_id)
     );
     let fields = [
+        ("page", "compaction"),
         ("name", record.session_id.as_str()),
         ("receipt", record.receipt_id.as_str()),
     ];
@@ -181,13 +132,7 @@ fn render_outcome(
         section.state aria-label="Outcome" {
             p.figure { strong { (describe_change(receipt)) } }
             (stacked_bar(&parts, "What became of the tokens that went in"))
-            ul.legend {
-                @for fate in fates {
-                    @let (entries, tokens) = comparison.entries_and_tokens(fate);
-                    li class=(fate.class()) { (count(entries, "entry", "entries")) " " (fate.words()) ", " (count(tokens, "token", "tokens")) }
-                }
-                li.added { "summary, " (count(comparison.added, "token", "tokens")) }
-            }
+            @if comparison.has_view { (render_sums(comparison, whole.as_ref())) }
             dl.facts {
                 div { dt { "When" } dd { (minute(&record.created_at)) } }
                 div { dt { "Kept of what mattered" } dd { (render_retention(receipt.retention().as_ref())) } }
@@ -204,6 +149,53 @@ fn render_outcome(
     }
 }
 
+/// Shows what went in and what came out by fate, so that both columns add up.
+fn render_sums(comparison: &Comparison, receipt: Option<&Receipt>) -> Markup {
+    let sums = FATES.map(|fate| comparison.sum(fate));
+    let all = |tokens: fn(&FateSum) -> u64| sums.iter().map(tokens).sum::<u64>();
+    let after = all(|sum| sum.after) + comparison.added.after;
+    let instructions = comparison.sum(EntryFate::Instruction);
+    let fixed = receipt.map_or(instructions.before, |receipt| receipt.tokens_fixed.0);
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="Table of what became of the entries" {
+            table.sums {
+                thead { tr {
+                    th scope="col" { span.unseen { "What became of them" } }
+                    th.number scope="col" { "Entries" }
+                    th.number scope="col" { "Went in" }
+                    th.number scope="col" { "Came out" }
+                } }
+                tbody {
+                    @for (fate, sum) in FATES.iter().zip(sums) { (render_sum(fate.class(), fate.words(), sum)) }
+                    (render_sum("added", "the summary", comparison.added))
+                    tr.total {
+                        th scope="row" { "together" }
+                        td.number data-label="Entries" { (group_digits(all(|sum| sum.entries) + comparison.added.entries)) }
+                        td.number data-label="Went in" { (group_digits(all(|sum| sum.before))) }
+                        td.number data-label="Came out" { (group_digits(after)) }
+                    }
+                    @if instructions.entries > 0 { (render_sum("fixed", "besides, instructions as they were", instructions)) }
+                }
+            }
+        }
+        p.quiet {
+            "Tokens on this page are estimated" @if let Some(receipt) = receipt { " by " (foreign(&receipt.estimator)) } "."
+            @if fixed > 0 { " Instructions and tools, " (count(fixed, "token", "tokens")) " together, are sent with every call and never compacted." }
+        }
+    }
+}
+
+fn render_sum(class: &str, words: &str, sum: FateSum) -> Markup {
+    html! {
+        tr class=(class) {
+            th scope="row" { (words) }
+            td.number data-label="Entries" { (group_digits(sum.entries)) }
+            td.number data-label="Went in" { (group_digits(sum.before)) }
+            td.number data-label="Came out" { (group_digits(sum.after)) }
+        }
+    }
+}
+
 fn render_terms(receipt: &Receipt) -> Markup {
     let retention = &receipt.retention;
     html! {
@@ -213,7 +205,7 @@ fn render_terms(receipt: &Receipt) -> Markup {
         }
         @if retention.lost > 0 { div { dt { "In neither: lost" } dd { (group_digits(retention.lost)) } } }
         div { dt { "Allowed" } dd { (group_digits(receipt.budget.0)) " tokens" } }
-        div { dt { "Summary" } dd { "v" (receipt.summary_version) ", " (group_digits(receipt.summary_tokens.0)) " tokens, by " (foreign(&receipt.summarizer)) } }
+        div { dt { "Summary" } dd { "v" (receipt.summary_version) ", by " (foreign(&receipt.summarizer)) } }
         @if let Some(model) = &receipt.model { div { dt { "Model" } dd { (foreign(model)) } } }
         @if let Some(note) = &receipt.note { div { dt { "Wish" } dd { (foreign(note)) } } }
     }
@@ -231,10 +223,7 @@ fn render_left_out(
     };
     let show = |name: &LeftOutName| html! { li { a href=(address(name)) { (foreign(&clip(&name.text))) } } };
     let (first, rest) = left_out.split_at(left_out.len().min(LEFT_OUT_OPEN));
-    html! {
-        @if record.receipt.origin().is_none() {
-            section aria-labelledby="left-out" {
-                h2 #left-out { "What the view no longer says" }
+    let body = html! {
                 @if left_out.is_empty() {
                     p { "Nothing that mattered: every name, number, decision and rule of what left stands in the summary or in what was kept." }
                 } @else {
@@ -251,8 +240,10 @@ fn render_left_out(
                         }
                     }
                 }
-            }
-        }
+    };
+    match record.receipt.origin() {
+        Some(_) => html! {},
+        None => section("left-out", &html! { "What the view no longer says" }, &body),
     }
 }
 
@@ -279,16 +270,18 @@ fn clip(text: &str) -> String {
 fn render_summary(reading: &CompactionReading, comparison: &Comparison) -> Markup {
     let view = reading.view().unwrap_or_default();
     let new: Vec<&ViewEntry> = view.iter().filter(|item| item.source.is_none()).collect();
-    let dropped = comparison.entries_and_tokens(EntryFate::Dropped).0;
+    let dropped = comparison.sum(EntryFate::Dropped).entries;
+    let title =
+        html! { "What stands for " (count(dropped, "entry that left", "entries that left")) };
+    let body = html! {
+        @for item in &new {
+            @let text = visible(&reading.view_text(item));
+            pre.summary dir="auto" tabindex="0" role="region" aria-label="Text of the summary" { (text.chars().take(SUMMARY).collect::<String>()) }
+        }
+    };
     html! {
         @if !new.is_empty() {
-            section aria-labelledby="summary" {
-                h2 #summary { "What stands for " (count(dropped, "entry that left", "entries that left")) }
-                @for item in new {
-                    @let text = visible(&reading.view_text(item));
-                    pre.summary dir="auto" tabindex="0" role="region" aria-label="Text of the summary" { (text.chars().take(SUMMARY).collect::<String>()) }
-                }
-            }
+            (section("summary", &title, &body))
         } @else if reading.view().is_none() {
             p.notice { "No view is archived: this is a copy of a transcript, or an earlier version made it." }
         }
@@ -303,26 +296,41 @@ fn render_rows(
     query: &CompactionQuery,
 ) -> Markup {
     let is_wanted = |at: &usize| {
-        let fate = comparison.fates.get(*at).copied();
-        query.show == ShownFates::All || fate != Some(EntryFate::Kept)
+        let is_gone = [EntryFate::Cut, EntryFate::Dropped].contains(&comparison.fate(*at));
+        query.show == ShownFates::All || is_gone
     };
     let wanted: Vec<usize> = (0..reading.entry_count()).filter(is_wanted).collect();
     let first = query.page.saturating_mul(PAGE);
     let rows = wanted.iter().skip(first).take(PAGE);
-    html! {
-        section aria-labelledby="entries" {
-            h2 #entries { "The original beside the view" }
-            (render_filter(dashboard, query))
-            ol.diff start=(first + 1) {
-                @for at in rows { (render_entry_row(dashboard, record, reading, comparison, *at)) }
-            }
-            (render_pages(dashboard, query, first, wanted.len()))
+    let pages = ListPages {
+        page: query.page,
+        rows: PAGE,
+        total: wanted.len(),
+        words: ("Earlier", "Later"),
+    };
+    let address =
+        |page: usize| format!("{}#entries", address_of(dashboard, query, query.show, page));
+    let body = html! {
+        (render_filter(dashboard, query))
+        ol.diff start=(first.saturating_add(1)) {
+            @for at in rows { (render_entry_row(dashboard, record, reading, comparison, *at)) }
         }
-    }
+        (pages.render("Pages of entries", address))
+    };
+    section("entries", &html! { "The original beside the view" }, &body)
 }
 
-fn address_of(dashboard: &Dashboard, query: &CompactionQuery, show: &str, page: usize) -> String {
+fn address_of(
+    dashboard: &Dashboard,
+    query: &CompactionQuery,
+    show: ShownFates,
+    page: usize,
+) -> String {
     let (name, receipt) = (encode(&query.name), encode(&query.receipt));
+    let show = match show {
+        ShownFates::All => "all",
+        ShownFates::Gone => "gone",
+    };
     dashboard.link(&format!(
         "/compaction?name={name}&receipt={receipt}&show={show}&page={page}"
     ))
@@ -330,36 +338,13 @@ fn address_of(dashboard: &Dashboard, query: &CompactionQuery, show: &str, page: 
 
 fn render_filter(dashboard: &Dashboard, query: &CompactionQuery) -> Markup {
     let choices = [
-        (ShownFates::All, "all", "Everything"),
-        (ShownFates::Gone, "gone", "Only what was cut or left"),
+        (ShownFates::All, "Everything"),
+        (ShownFates::Gone, "Only what was cut or left"),
     ];
     html! {
         nav.choice aria-label="Entries that are shown" {
-            @for (shown, name, words) in choices {
-                a href={ (address_of(dashboard, query, name, 0)) "#entries" } aria-current=[(query.show == shown).then_some("true")] { (words) }
-            }
-        }
-    }
-}
-
-fn render_pages(
-    dashboard: &Dashboard,
-    query: &CompactionQuery,
-    first: usize,
-    total: usize,
-) -> Markup {
-    let last = (first + PAGE).min(total);
-    let show = if query.show == ShownFates::All {
-        "all"
-    } else {
-        "gone"
-    };
-    html! {
-        @if total > PAGE {
-            nav.pages aria-label="Pages of entries" {
-                @if query.page > 0 { a rel="prev" href={ (address_of(dashboard, query, show, query.page - 1)) "#entries" } { "← Earlier" } }
-                span { (group_digits(first as u64 + 1)) "–" (group_digits(last as u64)) " of " (group_digits(total as u64)) }
-                @if last < total { a rel="next" href={ (address_of(dashboard, query, show, query.page + 1)) "#entries" } { "Later →" } }
+            @for (shown, words) in choices {
+                a href={ (address_of(dashboard, query, shown, 0)) "#entries" } aria-current=[(query.show == shown).then_some("true")] { (words) }
             }
         }
     }
@@ -372,13 +357,13 @@ fn render_entry_row(
     comparison: &Comparison,
     at: usize,
 ) -> Markup {
-    let fate = comparison.fates.get(at).copied().unwrap_or(EntryFate::Kept);
-    let place = comparison.shown.get(&at);
-    let shown = place.and_then(|place| reading.view()?.get(*place));
+    let fate = comparison.fate(at);
+    let place = comparison.shown_at(at);
+    let shown = place.and_then(|place| reading.view()?.get(place));
     let (session, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
     let address = dashboard.link(&format!("/entry?name={session}&receipt={receipt}&at={at}"));
     html! {
-        li class=(fate.class()) {
+        li class=(fate.class()) id={ "entry-" (at) } {
             div.before {
                 p.source {
                     @if let Some(subject) = comparison.subjects.get(at) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use compact::chart::describe_change;
-use compact::overview::BRANCH_ORIGIN;
+use compact::overview::{BRANCH_ORIGIN, compaction_numbers};
 use compact::policy::CompactionCause;
 use compact::policy::economy::CacheWarmth;
 use compact::receipt::Retention;
@@ -14,7 +14,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::Dashboard;
-use crate::page::layout::action_button;
+use crate::notice::{Notice, NoticeSubject, render_notice};
+use crate::page::layout::{action_button, section};
 use crate::page::money::render_balance;
 use crate::text::{count, dollars, encode, group_digits, percent, time_ago};
 
@@ -26,25 +27,33 @@ pub(crate) fn render_compactions(
     dashboard: &Dashboard,
     records: &[CompactionRecord],
     costs: &HashMap<String, CompactionCost>,
+    notice: Option<&Notice>,
     now: Timestamp,
 ) -> Markup {
-    let rows = records.iter().enumerate().rev().take(ROWS);
-    html! {
-        section aria-labelledby="compactions" {
-            h2 #compactions { "Compactions" }
+    let numbers = compaction_numbers(records);
+    let rows = records.iter().zip(numbers).rev().take(ROWS);
+    let show = |(record, number): (&CompactionRecord, Option<usize>)| {
+        let row = CompactionRow {
+            record,
+            number,
+            cost: costs.get(&record.receipt_id),
+        };
+        render_compaction_row(dashboard, &row, notice, now)
+    };
+    let body = html! {
             div.scroll tabindex="0" role="region" aria-label="Table of compactions" {
                 table.compactions {
                     thead { tr {
                         th scope="col" { "#" }
                         th scope="col" { "When and why" }
-                        th scope="col" { "Tokens" }
+                        th scope="col" { "Tokens, estimated" }
                         th scope="col" { "Kept of what mattered" }
                         th scope="col" { "Entries" }
                         th scope="col" { "Writing its view" }
                         th scope="col" { "Saved, net" }
                         th scope="col" { span.unseen { "Actions" } }
                     } }
-                    tbody { @for (number, record) in rows { (render_compaction_row(dashboard, number, record, costs.get(&record.receipt_id), now)) } }
+                    tbody { @for row in rows { (show(row)) } }
                 }
             }
             @if !costs.is_empty() {
@@ -52,30 +61,39 @@ pub(crate) fn render_compactions(
                     "Saved: what the requests since no longer had to read, less that." }
             }
             @if records.len() > ROWS { p.quiet { "The newest " (ROWS) " of " (records.len()) "." } }
-        }
-    }
+    };
+    section("compactions", &html! { "Compactions" }, &body)
+}
+
+/// A compaction, or a copy, as the table shows it.
+struct CompactionRow<'a> {
+    record: &'a CompactionRecord,
+    /// A copy has none.
+    number: Option<usize>,
+    cost: Option<&'a CompactionCost>,
 }
 
 fn render_compaction_row(
     dashboard: &Dashboard,
-    number: usize,
-    record: &CompactionRecord,
-    cost: Option<&CompactionCost>,
+    row: &CompactionRow<'_>,
+    notice: Option<&Notice>,
     now: Timestamp,
 ) -> Markup {
+    let CompactionRow { record, cost, .. } = *row;
     let receipt = &record.receipt;
     let retention = receipt.retention();
-    let cut = receipt
-        .as_json()
-        .pointer("/kept/clipped")
-        .and_then(Value::as_u64);
     let fields = [
         ("name", record.session_id.as_str()),
         ("receipt", record.receipt_id.as_str()),
     ];
     html! {
         tr {
-            th scope="row" { a href=(compaction_address(dashboard, record)) aria-label={ "Compaction " (number + 1) } { (number + 1) } }
+            th scope="row" {
+                @match row.number {
+                    Some(number) => a href=(compaction_address(dashboard, record)) aria-label={ "Compaction " (number) } { (number) },
+                    None => a href=(compaction_address(dashboard, record)) aria-label="What was held" { "–" },
+                }
+            }
             td data-label="When and why" {
                 span.lines { (time_ago(Some(&record.created_at), now))
                     span.quiet { (cost.and_then(|cost| cost.cause).map_or("", name_cause)) } }
@@ -88,22 +106,23 @@ fn render_compaction_row(
                     }
                 }
             } @else {
-                td data-label="Tokens" {
-                    span.lines { (describe_change(receipt))
+                td data-label="Tokens, estimated" {
+                    span.lines { (describe_change(receipt).trim_end_matches(" tokens"))
                         span.quiet { @if let Some(ms) = receipt.elapsed_ms() { "in " (group_digits(ms)) " ms" } } }
                 }
                 td data-label="Kept of what mattered" { (render_retention(retention.as_ref())) }
                 td data-label="Entries" {
-                    span.lines { span { (group_digits(number_field(receipt, "pruned_count"))) " left, " (group_digits(cut.unwrap_or(0))) " cut" }
+                    span.lines { (count_fates(receipt))
                         @if let Some(back) = retention.as_ref().map(|r| r.repaired).filter(|back| *back > 0) {
                             span.quiet { (count(back, "fact", "facts")) " put back" }
                         } }
                 }
                 (render_cost_cells(cost))
             }
-            td.row-actions data-label="Do" {
+            td.row-actions data-label="Do" id={ "at-" (record.receipt_id.chars().take(12).collect::<String>()) } {
                 (action_button(dashboard, "/do/verify", "Verify", &fields))
                 @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo", &fields)) }
+                (render_notice(notice, &NoticeSubject::Compaction(record.receipt_id.clone())))
             }
         }
     }
@@ -167,6 +186,30 @@ pub(crate) fn render_retention(retention: Option<&Retention>) -> Markup {
 pub(crate) fn compaction_address(dashboard: &Dashboard, record: &CompactionRecord) -> String {
     let (session, receipt) = (encode(&record.session_id), encode(&record.receipt_id));
     dashboard.link(&format!("/compaction?name={session}&receipt={receipt}"))
+}
+
+/// Says how many entries were kept, instructions among them, how many were cut, and how many left.
+fn count_fates(receipt: &StoredReceipt) -> Markup {
+    let cut = receipt.as_json().pointer("/kept/clipped");
+    let cut = cut.and_then(Value::as_u64).unwrap_or(0);
+    let left = group_digits(number_field(receipt, "pruned_count"));
+    let cut_and_left = format!("{} cut, {left} left", group_digits(cut));
+    match count_stayed(receipt) {
+        Some(stayed) => {
+            html! { span { (group_digits(stayed.saturating_sub(cut))) " kept, " (cut_and_left) } }
+        }
+        None => html! { span { (cut_and_left) } },
+    }
+}
+
+/// Counts the entries of the view; earlier receipts do not name them.
+fn count_stayed(receipt: &StoredReceipt) -> Option<u64> {
+    let spans = receipt.as_json().get("kept_spans")?.as_array()?;
+    let lengths = spans.iter().map(|span| {
+        let end = |at| span.get(at)?.as_u64();
+        Some(end(1)?.saturating_sub(end(0)?) + 1)
+    });
+    lengths.sum()
 }
 
 fn number_field(receipt: &StoredReceipt, field: &str) -> u64 {

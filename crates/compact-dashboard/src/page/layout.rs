@@ -1,16 +1,19 @@
-//! What every page has: a head, the way home, what was just done, and a foot.
+//! What every page has: a head, the way home, what was just done, and sections that fold.
 
 use maud::{DOCTYPE, Markup, html};
 
+use crate::notice::{Notice, NoticeSubject, render_notice};
+use crate::text::{foreign, group_digits};
 use crate::{ActionMode, Dashboard};
 
 /// The frame of a page.
 pub(crate) struct Layout<'a> {
     dashboard: &'a Dashboard,
     title: &'a str,
-    notice: Option<&'a str>,
-    trail: Option<(String, String)>,
-    is_live: bool,
+    notice: Option<&'a Notice>,
+    /// The pages above this one, the highest first: their names and addresses.
+    trail: Vec<(String, String)>,
+    seen: Option<u64>,
 }
 
 impl<'a> Layout<'a> {
@@ -20,26 +23,26 @@ impl<'a> Layout<'a> {
             dashboard,
             title,
             notice: None,
-            trail: None,
-            is_live: true,
+            trail: Vec::new(),
+            seen: None,
         }
     }
 
-    /// Says that nothing on the page changes any more, so that nobody need look.
-    pub(crate) fn without_updates(mut self) -> Layout<'a> {
-        self.is_live = false;
+    /// Keeps the page up to date, which was made when so much had changed: counted before anything was read for it.
+    pub(crate) fn live_since(mut self, seen: u64) -> Layout<'a> {
+        self.seen = Some(seen);
         self
     }
 
     /// Says what was just done.
-    pub(crate) fn with_notice(mut self, notice: Option<&'a str>) -> Layout<'a> {
+    pub(crate) fn with_notice(mut self, notice: Option<&'a Notice>) -> Layout<'a> {
         self.notice = notice;
         self
     }
 
-    /// Leads back to the page above this one.
-    pub(crate) fn below(mut self, name: String, address: String) -> Layout<'a> {
-        self.trail = Some((name, address));
+    /// Leads back to the page above this one; of several the highest is named first.
+    pub(crate) fn below(mut self, name: &str, address: String) -> Layout<'a> {
+        self.trail.push((name.to_owned(), address));
         self
     }
 
@@ -56,9 +59,7 @@ impl<'a> Layout<'a> {
                     title { (self.title) " · Compact" }
                     link rel="stylesheet" href=(link("/asset/style.css"));
                     link rel="icon" type="image/svg+xml" href=(link("/asset/icon.svg"));
-                    @if self.is_live {
-                        script src=(link("/asset/live.js")) defer data-live=(link(&format!("/live?seen={}", self.dashboard.changes.count()))) {}
-                    }
+                    script src=(link("/asset/page.js")) defer data-live=[self.seen.map(|seen| link(&format!("/live?seen={seen}")))] {}
                 }
                 body {
                     a.skip href="#content" { "Skip to content" }
@@ -68,17 +69,21 @@ impl<'a> Layout<'a> {
                         span.state #live role="status" { }
                     }
                     main #content tabindex="-1" {
-                        @if let Some((name, address)) = &self.trail {
-                            nav.trail aria-label="Where this is" {
-                                a href=(address) { "← " bdi { (name) } }
-                            }
-                        }
+                        (self.render_trail())
                         h1 { bdi { (self.title) } }
-                        @if let Some(notice) = self.notice {
-                            p.notice #notice role="status" { (notice) }
-                        }
+                        div #told { (render_notice(self.notice, &NoticeSubject::Page)) }
                         (body)
                     }
+                }
+            }
+        }
+    }
+
+    fn render_trail(&self) -> Markup {
+        html! {
+            @if !self.trail.is_empty() {
+                nav.trail aria-label="Where this is" {
+                    ol { @for (name, address) in &self.trail { li { a href=(address) { (foreign(name)) } } } }
                 }
             }
         }
@@ -92,6 +97,16 @@ impl<'a> Layout<'a> {
                 a href=(link("/money")) { "Money" }
                 @if self.dashboard.chats.is_some() { a href=(link("/chat")) { "Chat" } }
             }
+        }
+    }
+}
+
+/// A part of a page under a heading that folds it.
+pub(crate) fn section(id: &str, title: &Markup, body: &Markup) -> Markup {
+    html! {
+        details.section id=(id) open {
+            summary { h2 { (title) } }
+            (body)
         }
     }
 }
@@ -113,6 +128,40 @@ pub(crate) fn action_button(
                 input type="hidden" name=(name) value=(value);
             }
             button type="submit" { (label) }
+        }
+    }
+}
+
+/// The way through a list that is shown in parts.
+pub(crate) struct ListPages<'a> {
+    /// The page that is shown, from 0.
+    pub(crate) page: usize,
+    /// How many rows one has.
+    pub(crate) rows: usize,
+    /// How many rows there are.
+    pub(crate) total: usize,
+    /// What is said of the page before and the page after.
+    pub(crate) words: (&'a str, &'a str),
+}
+
+impl ListPages<'_> {
+    /// Shows it, where there is more than one page.
+    pub(crate) fn render(&self, label: &str, address: impl Fn(usize) -> String) -> Markup {
+        let first = self.page.saturating_mul(self.rows);
+        let last = first.saturating_add(self.rows).min(self.total);
+        let (before, after) = self.words;
+        html! {
+            @if self.total > self.rows {
+                nav.pages aria-label=(label) {
+                    @if self.page > 0 { a rel="prev" href=(address(self.page - 1)) { "← " (before) } }
+                    span {
+                        @if first < last { (group_digits(first as u64 + 1)) "–" (group_digits(last as u64)) }
+                        @else { "nothing here" }
+                        " of " (group_digits(self.total as u64))
+                    }
+                    @if last < self.total { a rel="next" href=(address(self.page + 1)) { (after) " →" } }
+                }
+            }
         }
     }
 }

@@ -1,17 +1,16 @@
 //! What a session has established, fact by fact: who said it, and where.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use compact::message::Ledger;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::Dashboard;
 use crate::page::PageError;
-use crate::page::layout::Layout;
-use crate::text::{count, encode, foreign, visible};
-use crate::{Dashboard, Viewer};
+use crate::page::layout::{Layout, section};
+use crate::page::list::session_address;
+use crate::text::{count, encode, foreign};
+use crate::visit::{Asked, Visit};
 
 /// How many facts of a kind are shown, the newest first.
 const SHOWN: usize = 60;
@@ -22,21 +21,22 @@ pub(crate) struct LedgerQuery {
     name: String,
 }
 
-/// Shows the ledger.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<LedgerQuery>,
-) -> Result<Markup, PageError> {
-    let (dashboard, name) = (&*dashboard, query.name.as_str());
-    if !viewer.may_see(name) {
-        return Err(PageError::not_found(name));
+impl Asked for LedgerQuery {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
     }
+}
+
+/// Shows the ledger.
+pub(crate) async fn show(visit: Visit<LedgerQuery>) -> Result<Markup, PageError> {
+    let (dashboard, name) = (&*visit.dashboard, visit.asked.name.as_str());
     let receipt = dashboard.compact.carried_memory(name).await?.receipt;
     let memory = dashboard.compact.remember(&receipt).await?;
     let body = render_ledger(dashboard, &memory.ledger, &receipt);
-    let session = dashboard.link(&format!("/session?name={}", encode(name)));
-    let layout = Layout::new(dashboard, "What it remembers").below(visible(name), session);
+    let layout = Layout::new(dashboard, "What it remembers")
+        .live_since(visit.seen)
+        .below("Sessions", dashboard.link("/"))
+        .below(name, session_address(dashboard, name));
     Ok(layout.page(&body))
 }
 
@@ -64,11 +64,10 @@ fn render_ledger(dashboard: &Dashboard, ledger: &Ledger, receipt: &str) -> Marku
         @for (kind, title) in kinds {
             @let found = read_facts(&facts, kind);
             @if !found.is_empty() {
-                section aria-labelledby=(kind) {
-                    h2 id=(kind) { (title) " " span.quiet { (count(found.len() as u64, "fact", "facts")) } }
+                (section(kind, &html! { (title) " " span.quiet { (count(found.len() as u64, "fact", "facts")) } }, &html! {
                     ol.facts-list { @for fact in found.iter().rev().take(SHOWN) { (render_fact(dashboard, receipt, fact)) } }
                     @if found.len() > SHOWN { p.quiet { "The newest " (SHOWN) "." } }
-                }
+                }))
             }
         }
     }

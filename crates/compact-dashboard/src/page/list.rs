@@ -1,24 +1,27 @@
 //! The first page: every session, and everything archived by words.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
+use compact::ErrorKind;
 use compact::overview::{
     ListedSession, SessionEvent, SessionList, SessionListQuery, SessionOrigin,
 };
-use compact::recall::{RecallQuery, SearchHit};
+use compact::recall::{RecallQuery, SearchAnswer, SearchHit};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::page::PageError;
 use crate::page::chart::pressure_bar;
-use crate::page::layout::Layout;
-use crate::text::{count, encode, foreign, group_digits, percent, short_number, time_ago};
+use crate::page::layout::{Layout, ListPages, section};
+use crate::text::{
+    count, encode, estimate_note, foreign, group_digits, percent, short_number, time_ago,
+};
+use crate::visit::{Asked, Visit};
 use crate::{Dashboard, Viewer};
 
 /// How many sessions a page shows.
-const PAGE: usize = 50;
+const PAGE: usize = 25;
+/// How many characters of a question are looked for.
+const LONGEST_QUESTION: usize = 1_000;
 /// How many entries a search shows.
 const HITS: usize = 12;
 
@@ -34,15 +37,17 @@ pub(crate) struct ListQuery {
     page: usize,
 }
 
+impl Asked for ListQuery {
+    fn session(&self) -> Option<&str> {
+        (!self.session.is_empty()).then_some(&self.session)
+    }
+}
+
 /// Shows the list.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<ListQuery>,
-) -> Result<Markup, PageError> {
-    let dashboard = &*dashboard;
+pub(crate) async fn show(visit: Visit<ListQuery>) -> Result<Markup, PageError> {
+    let (dashboard, query) = (&*visit.dashboard, &visit.asked);
     let wanted = SessionListQuery {
-        prefix: &viewer.scope,
+        prefix: &visit.viewer.scope,
         contains: if query.session.is_empty() {
             &query.q
         } else {
@@ -52,31 +57,45 @@ pub(crate) async fn show(
         limit: PAGE,
     };
     let list = dashboard.compact.list_sessions(&wanted).await?;
-    let hits = match query.q.trim() {
-        "" => Vec::new(),
-        words => find_entries(dashboard, &viewer, words, &query.session).await?,
+    let words = query.q.trim();
+    if words.chars().count() > LONGEST_QUESTION {
+        return Err(PageError::wrong(
+            &format!("a question has at most {LONGEST_QUESTION} characters"),
+            "ask with a name, a path or a few distinctive words",
+        ));
+    }
+    let found = match words {
+        "" => None,
+        words => Some(find_entries(dashboard, &visit.viewer, words, &query.session).await?),
     };
     let now = dashboard.compact.clock().now();
     let body = html! {
-        (search_form(dashboard, &query.q))
-        @if !query.q.trim().is_empty() { (render_hits(dashboard, &hits)) }
-        (render_sessions(dashboard, &list, &query, now))
+        (search_form(dashboard, query))
+        @if let Some(found) = &found { (render_answer(dashboard, found)) }
+        (render_sessions(dashboard, &list, query, now))
     };
-    let title = if query.q.is_empty() {
+    let title = if words.is_empty() {
         "Sessions"
     } else {
         "Search"
     };
-    Ok(Layout::new(dashboard, title).page(&body))
+    let mut layout = Layout::new(dashboard, title).live_since(visit.seen);
+    if !words.is_empty() {
+        layout = layout.below("Sessions", dashboard.link("/"));
+    }
+    if !query.session.is_empty() {
+        layout = layout.below(&query.session, session_address(dashboard, &query.session));
+    }
+    Ok(layout.page(&body))
 }
 
 /// Finds entries by their words; where nothing was archived there is nothing to find.
-pub(crate) async fn find_entries(
+async fn find_entries(
     dashboard: &Dashboard,
     viewer: &Viewer,
     words: &str,
     session: &str,
-) -> Result<Vec<SearchHit>, PageError> {
+) -> Result<SearchAnswer, PageError> {
     let query = RecallQuery {
         text: words,
         session_id: (!session.is_empty()).then_some(session),
@@ -88,48 +107,85 @@ pub(crate) async fn find_entries(
         },
         ..RecallQuery::default()
     };
-    let found = match dashboard.compact.search(&query).await {
-        Err(compact::Error::NothingArchived(_)) => return Ok(Vec::new()),
+    let mut found = match dashboard.compact.search(&query).await {
+        Err(compact::Error::NothingArchived(_)) => SearchAnswer::default(),
+        // There is no word in it.
+        Err(error @ compact::Error::Runtime(_)) if error.kind() == ErrorKind::Config => {
+            SearchAnswer::default()
+        }
         found => found?,
     };
-    let mut hits = found.hits;
-    hits.retain(|hit| viewer.may_see(&hit.session_id));
-    hits.truncate(HITS);
-    Ok(hits)
+    found.hits.retain(|hit| viewer.may_see(&hit.session_id));
+    found.hits.truncate(HITS);
+    if !viewer.scope.is_empty() {
+        // They were looked for in the archives of others, too, and would tell what those say.
+        found.unknown_words.clear();
+    }
+    Ok(found)
 }
 
-fn search_form(dashboard: &Dashboard, words: &str) -> Markup {
+fn search_form(dashboard: &Dashboard, query: &ListQuery) -> Markup {
+    let session = &query.session;
     html! {
         form.search role="search" action=(dashboard.link("/")) {
-            label for="q" { "Search names, and everything that was ever said" }
+            @if !session.is_empty() { input type="hidden" name="session" value=(session); }
+            label for="q" {
+                @if session.is_empty() { "Search names, and everything that was ever said" }
+                @else { "Search what was said in " (foreign(session)) }
+            }
             div.field {
-                input #q type="search" name="q" value=(words) placeholder="which port serves the metrics" autocomplete="off";
+                input #q type="search" name="q" value=(query.q) placeholder="which port serves the metrics" autocomplete="off";
                 button type="submit" { "Search" }
             }
         }
     }
 }
 
-/// Shows what a search found, each with the way to its session.
-pub(crate) fn render_hits(dashboard: &Dashboard, hits: &[SearchHit]) -> Markup {
+/// Shows what a search found, and what it did not find.
+fn render_answer(dashboard: &Dashboard, found: &SearchAnswer) -> Markup {
+    let body = html! {
+        (render_gaps(found))
+        ol.hits { @for hit in &found.hits { (render_hit(dashboard, hit)) } }
+    };
+    section("found", &html! { "Said" }, &body)
+}
+
+/// Says how what was found falls short of what was asked.
+fn render_gaps(found: &SearchAnswer) -> Markup {
     html! {
-        section aria-labelledby="found" {
-            h2 #found { "Said" }
-            @if hits.is_empty() { p.quiet { "Nothing archived answers these words." } }
-            ol.hits {
-                @for hit in hits {
-                    li {
-                        p.source {
-                            a href=(dashboard.link(&format!("/session?name={}", encode(&hit.session_id)))) { (foreign(&hit.session_id)) }
-                            " · " (hit.role.as_str())
-                            " · " a href=(dashboard.link(&format!("/entry?pointer={}", encode(&hit.pointer)))) { "whole entry" }
-                        }
-                        blockquote { (foreign(&hit.snippet)) }
-                    }
-                }
-            }
+        @if found.hits.is_empty() { p.gap { "Nothing archived answers these words." } }
+        @else if !found.has_all_words() { p.gap { "No entry has all of these words. These come closest." } }
+        @if !found.hits.is_empty() && !found.unknown_words.is_empty() {
+            p.gap { "Nothing archived says " (join_words(&found.unknown_words)) "." }
         }
     }
+}
+
+fn join_words(words: &[String]) -> Markup {
+    html! {
+        @for (at, word) in words.iter().enumerate() { @if at > 0 { ", " } "“" (foreign(word)) "”" }
+    }
+}
+
+/// Shows an entry that was found, with the way to it and to its session.
+fn render_hit(dashboard: &Dashboard, hit: &SearchHit) -> Markup {
+    let entry = dashboard.link(&format!("/entry?pointer={}", encode(&hit.pointer)));
+    html! {
+        li {
+            p.source {
+                a href=(session_address(dashboard, &hit.session_id)) { (foreign(&hit.session_id)) }
+                " · " (hit.role.as_str())
+                " · " a href=(entry) { "whole entry" }
+                @if !hit.missing_words.is_empty() { span.gap { " · without " (join_words(&hit.missing_words)) } }
+            }
+            blockquote { (foreign(&hit.snippet)) }
+        }
+    }
+}
+
+/// Returns the address of a session's page.
+pub(crate) fn session_address(dashboard: &Dashboard, session: &str) -> String {
+    dashboard.link(&format!("/session?name={}", encode(session)))
 }
 
 fn render_sessions(
@@ -138,11 +194,19 @@ fn render_sessions(
     query: &ListQuery,
     now: Timestamp,
 ) -> Markup {
-    let first = query.page.saturating_mul(PAGE);
-    html! {
-        section aria-labelledby="sessions" {
-            h2 #sessions { (count(list.total as u64, "session", "sessions")) }
-            @if list.sessions.is_empty() { (render_nothing(query)) }
+    let pages = ListPages {
+        page: query.page,
+        rows: PAGE,
+        total: list.total,
+        words: ("Newer", "Older"),
+    };
+    let address = |page: usize| {
+        let (words, session) = (encode(&query.q), encode(&query.session));
+        dashboard.link(&format!("/?q={words}&session={session}&page={page}"))
+    };
+    let title = html! { (count(list.total as u64, "session", "sessions")) };
+    let body = html! {
+            @if list.total == 0 { (render_nothing(query)) }
             @else {
                 div.scroll tabindex="0" role="region" aria-label="Table of sessions" {
                     table.sessions {
@@ -158,10 +222,11 @@ fn render_sessions(
                         tbody { @for listed in &list.sessions { (render_row(dashboard, listed, now)) } }
                     }
                 }
-                (render_pages(dashboard, list.total, first, query))
+                (pages.render("Pages of the list", address))
+                (estimate_note())
             }
-        }
-    }
+    };
+    section("sessions", &title, &body)
 }
 
 fn render_nothing(query: &ListQuery) -> Markup {
@@ -178,17 +243,17 @@ fn render_nothing(query: &ListQuery) -> Markup {
 
 fn render_row(dashboard: &Dashboard, listed: &ListedSession, now: Timestamp) -> Markup {
     let info = &listed.info;
-    let address = dashboard.link(&format!("/session?name={}", encode(&info.session_id)));
+    let address = session_address(dashboard, &info.session_id);
     html! {
         tr {
             th scope="row" { a href=(address) { (foreign(&info.session_id)) } }
             td.from data-label="From" { (source_name(listed)) }
-            td data-label="Model" { @match &listed.model { Some(model) => (foreign(model)), None => span.quiet { "–" } } }
+            td data-label="Model" { @match &listed.model { Some(model) => (foreign(model)), None => span.quiet.none { "–" } } }
             td.number data-label="Window" { (render_pressure(listed)) }
             td.number data-label="Compactions" {
-                @if listed.last_event() == SessionEvent::Copy { span.quiet { "–" } } @else { (group_digits(info.compactions)) }
+                @if listed.last_event() == SessionEvent::Copy { span.quiet.none { "–" } } @else { (group_digits(listed.compactions)) }
             }
-            td.number data-label="Kept" { @match listed.retention { Some(share) => (percent(share)), None => span.quiet { "–" } } }
+            td.number data-label="Kept" { @match listed.retention { Some(share) => (percent(share)), None => span.quiet.none { "–" } } }
             td.number data-label="Last" { (render_last_event(listed, now)) }
         }
     }
@@ -209,19 +274,20 @@ fn render_last_event(listed: &ListedSession, now: Timestamp) -> Markup {
 /// Shows how full the window is now.
 fn render_pressure(listed: &ListedSession) -> Markup {
     let Some(tokens) = listed.tokens_now() else {
-        return html! { span.quiet { "–" } };
+        return html! { span.quiet.none { "–" } };
     };
     let window = listed.window.tokens.0.max(1);
     let share = tokens.0 as f64 / window as f64;
+    let mark = if listed.is_counted() { "" } else { "≈ " };
     let label = format!(
-        "{} of {} tokens, {}",
+        "{mark}{} of {} tokens, {}",
         group_digits(tokens.0),
         group_digits(window),
         percent(share)
     );
     html! {
         span.pressure title=(label) {
-            span { (short_number(tokens.0)) span.quiet { " of " (short_number(window)) } }
+            span { (mark) (short_number(tokens.0)) span.quiet { " of " (short_number(window)) } }
             (pressure_bar(share, &label))
         }
     }
@@ -232,25 +298,12 @@ pub(crate) fn source_name(listed: &ListedSession) -> String {
     match listed.origin {
         SessionOrigin::Hook => "hook".to_owned(),
         SessionOrigin::Run => "run".to_owned(),
+        SessionOrigin::Branch => "undo".to_owned(),
         SessionOrigin::Compaction => match listed.info.format.as_deref() {
             None if listed.request.is_some() => "live session".to_owned(),
             None => "–".to_owned(),
             Some("entries") => "live session".to_owned(),
             Some(format) => format.replace(['-', '_'], " "),
         },
-    }
-}
-
-fn render_pages(dashboard: &Dashboard, total: usize, first: usize, query: &ListQuery) -> Markup {
-    let address = |page: usize| dashboard.link(&format!("/?q={}&page={page}", encode(&query.q)));
-    let last = (first + PAGE).min(total);
-    html! {
-        @if total > PAGE {
-            nav.pages aria-label="Pages of the list" {
-                @if query.page > 0 { a rel="prev" href=(address(query.page - 1)) { "← Newer" } }
-                span { (group_digits(first as u64 + 1)) "–" (group_digits(last as u64)) " of " (group_digits(total as u64)) }
-                @if last < total { a rel="next" href=(address(query.page + 1)) { "Older →" } }
-            }
-        }
     }
 }

@@ -20,7 +20,7 @@ use maud::html;
 
 use crate::Dashboard;
 use crate::page::layout::Layout;
-use crate::text::{clip_name, visible};
+use crate::text::{clip_name, foreign, visible};
 
 /// A page that could not be made. It travels with the answer to `guard`, which shows it as a page.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub(crate) struct PageError {
     status: StatusCode,
     reason: String,
     hint: Option<String>,
+    /// The page that it was asked from: its name and address.
+    asked_from: Option<(String, String)>,
 }
 
 impl PageError {
@@ -40,15 +42,17 @@ impl PageError {
                 visible(&clip_name(name))
             ),
             hint: Some("choose one of the list, or search there for a part of its name".to_owned()),
+            asked_from: None,
         }
     }
 
-    /// Says why something was refused.
-    pub(crate) fn refused(reason: &str) -> PageError {
+    /// Says why something was refused, and what to do about it.
+    pub(crate) fn refused(reason: &str, hint: &str) -> PageError {
         PageError {
             status: StatusCode::FORBIDDEN,
             reason: reason.to_owned(),
-            hint: Some("go back, load the page again, and repeat it".to_owned()),
+            hint: Some(hint.to_owned()),
+            asked_from: None,
         }
     }
 
@@ -58,24 +62,37 @@ impl PageError {
             status: StatusCode::BAD_REQUEST,
             reason: reason.to_owned(),
             hint: Some(hint.to_owned()),
+            asked_from: None,
         }
     }
 
-    /// Explains an answer that nobody explained: of an address that names no page, or not what its page needs.
-    pub(crate) fn of_bare(status: StatusCode) -> Option<PageError> {
+    /// Says that an address names no page, or not what its page needs.
+    pub(crate) fn unreadable(status: StatusCode) -> PageError {
         let reason = match status {
             StatusCode::NOT_FOUND => "there is no such page",
             StatusCode::METHOD_NOT_ALLOWED => "this address is not one to open by itself",
-            status if status.is_client_error() => {
-                "the address or the form lacks something, or says what this page cannot read"
-            }
-            _ => return None,
+            StatusCode::PAYLOAD_TOO_LARGE => "that is more than a form may carry",
+            _ => "the address or the form lacks something, or says what this page cannot read",
         };
-        Some(PageError {
+        PageError {
             status,
             reason: reason.to_owned(),
             hint: Some("begin at the list of sessions and follow its links".to_owned()),
-        })
+            asked_from: None,
+        }
+    }
+
+    /// Explains an answer that nobody explained.
+    pub(crate) fn of_bare(status: StatusCode) -> Option<PageError> {
+        status
+            .is_client_error()
+            .then(|| PageError::unreadable(status))
+    }
+
+    /// Leads back to the page that it was asked from.
+    pub(crate) fn asked_from(mut self, name: &str, address: String) -> PageError {
+        self.asked_from = Some((clip_name(name), address));
+        self
     }
 
     /// Shows it as a page.
@@ -83,7 +100,9 @@ impl PageError {
         let body = html! {
             p.lead { (self.reason) "." }
             @if let Some(hint) = &self.hint { p { (hint) "." } }
-            p { a href=(dashboard.link("/")) { "All sessions" } }
+            p.actions {
+                @if let Some((name, address)) = &self.asked_from { a.button.first href=(address) { "Back to " (foreign(name)) } }
+                a.button href=(dashboard.link("/")) { "All sessions" } }
         };
         let page = Layout::new(dashboard, "That did not work").page(&body);
         (self.status, page).into_response()
@@ -114,6 +133,7 @@ impl From<Error> for PageError {
             // Some errors say it themselves.
             hint: error.hint().filter(|hint| !reason.contains(hint.as_str())),
             reason,
+            asked_from: None,
         }
     }
 }

@@ -1,9 +1,6 @@
 //! Money and cache: what requests cost by project and week, what compactions saved or lost, what going on with a session
 //! will cost, and what caches missed.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use compact::event::{CacheMiss, MissOrigin, PromptChange, PromptPart};
 use compact::spending::{
     CacheLoss, ColdResume, ProjectWeek, SpendingQuery, SpendingReport, SpendingSum,
@@ -11,11 +8,13 @@ use compact::spending::{
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use crate::Dashboard;
 use crate::page::PageError;
 use crate::page::chart::stacked_bar;
-use crate::page::layout::Layout;
-use crate::text::{count, dollars, encode, foreign, group_digits, percent, short_number, time_ago};
-use crate::{Dashboard, Viewer};
+use crate::page::layout::{Layout, section};
+use crate::page::list::session_address;
+use crate::text::{count, dollars, foreign, group_digits, percent, short_number, time_ago};
+use crate::visit::{PlainAddress, Visit};
 
 /// How many rows of projects and weeks, of sessions, and of misses are shown.
 const WEEK_ROWS: usize = 60;
@@ -23,14 +22,13 @@ const RESUMES: usize = 12;
 const MISSES: usize = 30;
 
 /// Shows what was spent.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-) -> Result<Markup, PageError> {
+pub(crate) async fn show(visit: Visit<PlainAddress>) -> Result<Markup, PageError> {
+    let dashboard = visit.dashboard;
     let compact = dashboard.compact.clone();
+    let scope = visit.viewer.scope;
     let read = tokio::task::spawn_blocking(move || {
         compact.spending(&SpendingQuery {
-            prefix: &viewer.scope,
+            prefix: &scope,
             ..SpendingQuery::default()
         })
     });
@@ -45,7 +43,9 @@ pub(crate) async fn show(
             (render_misses(&dashboard, &report.misses, now))
         },
     };
-    Ok(Layout::new(&dashboard, "Money and cache").page(&body))
+    Ok(Layout::new(&dashboard, "Money and cache")
+        .live_since(visit.seen)
+        .page(&body))
 }
 
 fn render_nothing() -> Markup {
@@ -75,7 +75,7 @@ fn render_sums(report: &SpendingReport) -> Markup {
             @if all.unpriced > 0 {
                 p.quiet { (count(all.unpriced, "request", "requests")) " to models without a known price: their tokens are counted, their dollars are not." }
             }
-            p.quiet { "By list prices. A compaction is charged with writing its view to the cache, and credited with what each request after it "
+            p.quiet { "Tokens are as the providers counted them, dollars by list prices. A compaction is charged with writing its view to the cache, and credited with what each request after it "
                 "no longer had to read; where too few followed, it lost money. Saved and lost are net, the one less the other." }
         }
     }
@@ -110,9 +110,7 @@ fn render_shares(sum: &SpendingSum) -> Markup {
 }
 
 fn render_weeks(weeks: &[ProjectWeek]) -> Markup {
-    html! {
-        section aria-labelledby="weeks" {
-            h2 #weeks { "By project and week" }
+    let body = html! {
             div.scroll tabindex="0" role="region" aria-label="Table of projects and weeks" {
                 table.money {
                     thead { tr {
@@ -130,8 +128,9 @@ fn render_weeks(weeks: &[ProjectWeek]) -> Markup {
                     tbody { @for row in weeks.iter().take(WEEK_ROWS) { (render_week(row)) } }
                 }
             }
-        }
-    }
+            @if weeks.len() > WEEK_ROWS { p.quiet { "The newest " (WEEK_ROWS) " of " (weeks.len()) "." } }
+    };
+    section("weeks", &html! { "By project and week" }, &body)
 }
 
 fn render_week(row: &ProjectWeek) -> Markup {
@@ -154,10 +153,7 @@ fn render_week(row: &ProjectWeek) -> Markup {
 
 /// Shows what the next message of a session costs, before somebody sends it.
 fn render_resumes(dashboard: &Dashboard, resumes: &[ColdResume], now: Timestamp) -> Markup {
-    html! {
-        @if !resumes.is_empty() {
-            section aria-labelledby="resumes" {
-                h2 #resumes { "What it costs to go on" }
+    let body = html! {
                 p.quiet { "A provider's cache holds a prompt for a few minutes. After that the next message pays for all of it again; a session that is compacted first pays for its view." }
                 div.scroll tabindex="0" role="region" aria-label="Table of sessions to go on with" {
                     table.money {
@@ -173,8 +169,11 @@ fn render_resumes(dashboard: &Dashboard, resumes: &[ColdResume], now: Timestamp)
                         tbody { @for resume in resumes.iter().take(RESUMES) { (render_resume(dashboard, resume, now)) } }
                     }
                 }
-            }
-        }
+                @if resumes.len() > RESUMES { p.quiet { "The " (RESUMES) " dearest of " (resumes.len()) "." } }
+    };
+    match resumes.is_empty() {
+        true => html! {},
+        false => section("resumes", &html! { "What it costs to go on" }, &body),
     }
 }
 
@@ -204,9 +203,7 @@ fn render_resume(dashboard: &Dashboard, resume: &ColdResume, now: Timestamp) -> 
 }
 
 fn render_misses(dashboard: &Dashboard, misses: &[CacheLoss], now: Timestamp) -> Markup {
-    html! {
-        section aria-labelledby="misses" {
-            h2 #misses { "Why the cache missed" }
+    let body = html! {
             @if misses.is_empty() { p.quiet { "Every prompt that a cache should have held was found there." } }
             ol.misses {
                 @for loss in misses.iter().take(MISSES) {
@@ -220,8 +217,8 @@ fn render_misses(dashboard: &Dashboard, misses: &[CacheLoss], now: Timestamp) ->
                 }
             }
             @if misses.len() > MISSES { p.quiet { "The newest " (MISSES) " of " (misses.len()) "." } }
-        }
-    }
+    };
+    section("misses", &html! { "Why the cache missed" }, &body)
 }
 
 /// Returns who is behind a miss and what they changed, in words.
@@ -266,5 +263,5 @@ fn name_duration(seconds: u64) -> String {
 }
 
 fn session_link(dashboard: &Dashboard, name: &str) -> Markup {
-    html! { a href=(dashboard.link(&format!("/session?name={}", encode(name)))) { (foreign(name)) } }
+    html! { a href=(session_address(dashboard, name)) { (foreign(name)) } }
 }

@@ -1,15 +1,12 @@
 //! The original of a session or a compaction, byte for byte, as a file.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use axum::response::IntoResponse;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use serde::Deserialize;
 
 use crate::page::PageError;
 use crate::text::encode;
-use crate::{Dashboard, Viewer};
+use crate::visit::{Asked, Visit};
 
 /// What the address asks for.
 #[derive(Debug, Deserialize)]
@@ -18,15 +15,17 @@ pub(crate) struct OriginalQuery {
     receipt: Option<String>,
 }
 
+impl Asked for OriginalQuery {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
 /// Answers with the bytes.
 pub(crate) async fn download(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<OriginalQuery>,
-) -> Result<impl IntoResponse, PageError> {
-    if !viewer.may_see(&query.name) {
-        return Err(PageError::not_found(&query.name));
-    }
+    visit: Visit<OriginalQuery>,
+) -> Result<impl IntoResponse + use<>, PageError> {
+    let (dashboard, query) = (&*visit.dashboard, &visit.asked);
     let records = dashboard.compact.session_records(&query.name).await?;
     let mut wanted = records.iter().rev();
     let wanted = match &query.receipt {
@@ -34,7 +33,8 @@ pub(crate) async fn download(
         None => wanted.next(),
     };
     let Some(record) = wanted else {
-        return Err(PageError::not_found(&query.name));
+        let missing = query.receipt.as_ref().unwrap_or(&query.name);
+        return Err(PageError::not_found(missing));
     };
     let original = match query.receipt {
         Some(_) => dashboard.compact.restore(&record.receipt_id).await?,

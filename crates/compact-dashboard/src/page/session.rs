@@ -3,26 +3,34 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
 use compact::Error;
 use compact::chart::{ChartSize, SessionChart};
 use compact::message::EntryHash;
-use compact::overview::{CompactionReading, ListedSession, SessionCurve, SessionSource};
+use compact::overview::{
+    CompactionReading, ListedSession, SessionCurve, SessionSource, compaction_numbers,
+};
 use compact::spending::{ColdResume, SpendingQuery, SpendingReport};
 use compact::store::CompactionRecord;
 use compact::token::Tokens;
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
 use crate::digest::SessionDigest;
+use crate::notice::{Notice, NoticeSubject, render_notice};
 use crate::page::PageError;
 use crate::page::chart::{pressure_bar, share_bar};
 use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
-use crate::page::layout::{Layout, action_button};
-use crate::text::{count, dollars, encode, foreign, group_digits, minute, percent, time_ago};
-use crate::{ActionMode, Dashboard, Viewer};
+use crate::page::layout::{Layout, action_button, section};
+use crate::page::list::session_address;
+use crate::text::{
+    count, dollars, encode, estimate_note, estimated_tokens, foreign, group_digits, minute,
+    percent, time_ago,
+};
+use crate::visit::{Asked, Visit};
+use crate::{ActionMode, Dashboard};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
@@ -36,17 +44,16 @@ pub(crate) struct SessionQuery {
     done: Option<u64>,
 }
 
-/// Shows a session.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<SessionQuery>,
-) -> Result<Markup, PageError> {
-    let dashboard = &*dashboard;
-    let name = query.name.as_str();
-    if !viewer.may_see(name) {
-        return Err(PageError::not_found(name));
+impl Asked for SessionQuery {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
     }
+}
+
+/// Shows a session.
+pub(crate) async fn show(visit: Visit<SessionQuery>) -> Result<Markup, PageError> {
+    let (dashboard, query) = (&*visit.dashboard, &visit.asked);
+    let name = query.name.as_str();
     let records = dashboard.compact.session_records(name).await?;
     let state = dashboard.compact.describe_session(name).await?;
     let source = dashboard.compact.session_source(name).await?;
@@ -61,6 +68,7 @@ pub(crate) async fn show(
             .digest_of(&dashboard.compact, &records)
             .await,
         now: dashboard.compact.clock().now(),
+        notice: dashboard.notices.take(query.done, name),
         state,
         records,
     };
@@ -72,10 +80,9 @@ pub(crate) async fn show(
             None => p { "Nothing was compacted in it yet. What fills its window is shown as soon as it is." },
         }
     };
-    let notice = dashboard.notices.take(query.done, name);
-    let layout = Layout::new(dashboard, name).with_notice(notice.as_deref());
-    let layout = layout.below("Sessions".to_owned(), dashboard.link("/"));
-    Ok(layout.page(&body))
+    let layout = Layout::new(dashboard, name).with_notice(facts.notice.as_ref());
+    let layout = layout.live_since(visit.seen);
+    Ok(layout.below("Sessions", dashboard.link("/")).page(&body))
 }
 
 /// What is known of a session.
@@ -84,7 +91,17 @@ struct SessionFacts {
     state: Option<ListedSession>,
     digest: Result<Arc<SessionDigest>, Error>,
     spent: SpendingReport,
+    notice: Option<Notice>,
     now: Timestamp,
+}
+
+/// How full a window is.
+struct WindowFill {
+    tokens: u64,
+    /// When that was counted.
+    since: &'static str,
+    /// The mark of an estimate; none of what a provider counted.
+    mark: &'static str,
 }
 
 impl SessionFacts {
@@ -103,22 +120,31 @@ impl SessionFacts {
         tokens.0.max(1)
     }
 
-    /// Returns how full the window is, and when that was counted.
-    fn tokens_now(&self) -> Option<(u64, &'static str)> {
+    /// Returns how full the window is; instructions and tools are part of it.
+    fn window_fill(&self) -> Option<WindowFill> {
+        let fill = |tokens, since, mark| {
+            Some(WindowFill {
+                tokens,
+                since,
+                mark,
+            })
+        };
         let state = self.state.as_ref()?;
         if let Some(request) = &state.request {
-            return Some((request.tokens.0, "with the last request and its answer"));
+            return fill(request.tokens.0, "with the last request and its answer", "");
         }
-        if let Some(tokens) = state.tokens_now() {
-            return Some((tokens.0, "after the last compaction"));
+        let latest = self.records.last()?;
+        if let Some((_, after)) = state.tokens {
+            let tokens = after.0 + fixed_tokens(latest);
+            return fill(tokens, "after the last compaction", "≈ ");
         }
-        let latest = self.records.last();
-        if let Some(state) = latest.filter(|record| is_branch(record)) {
-            let tokens = state.receipt.tokens_before()?;
-            return Some((tokens.0, "before the compaction that was undone"));
+        if is_branch(latest) {
+            let tokens = latest.receipt.tokens_before()?.0 + fixed_tokens(latest);
+            return fill(tokens, "before the compaction that was undone", "≈ ");
         }
         let last = self.digest.as_ref().ok()?.curve.calls.last()?;
-        Some((last.tokens.0, "with the last call that was copied"))
+        let mark = if last.usage.is_some() { "" } else { "≈ " };
+        fill(last.tokens.0, "with the last call that was copied", mark)
     }
 }
 
@@ -148,11 +174,17 @@ async fn render_records(
             Ok(digest) => (render_curve(dashboard, &digest.curve, facts)),
             Err(error) => p.notice.bad { "The original cannot be read: " (error) "." },
         }
-        (render_compactions(dashboard, &facts.records, &facts.spent.compactions, facts.now))
+        (render_compactions(dashboard, &facts.records, &facts.spent.compactions, facts.notice.as_ref(), facts.now))
         @if let (Ok(reading), Ok(digest)) = (&reading, &facts.digest) {
-            (render_window(dashboard, latest, reading, &digest.rules, &protected))
+            (render_window(dashboard, latest, reading, &digest.rules, &protected, facts.notice.as_ref()))
         }
     })
+}
+
+/// Returns what instructions and tools cost, which receipts count apart.
+fn fixed_tokens(record: &CompactionRecord) -> u64 {
+    let fixed = record.receipt.as_json().get("tokens_fixed");
+    fixed.and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// Shows the gauge and what there is to do.
@@ -164,19 +196,20 @@ fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFac
     let model = model.or(digest.and_then(|digest| digest.curve.model.as_ref()));
     html! {
         section.state aria-label="State" {
-            @if let Some((tokens, since)) = facts.tokens_now() {
-                @let share = tokens as f64 / window as f64;
+            @if let Some(fill) = facts.window_fill() {
+                @let share = fill.tokens as f64 / window as f64;
                 div.gauge {
-                    p.figure { strong { (group_digits(tokens)) } " of " (group_digits(window)) " tokens" }
+                    p.figure { strong { (fill.mark) (group_digits(fill.tokens)) } " of " (group_digits(window)) " tokens" }
                     (pressure_bar(share, &format!("{} of the window", percent(share))))
-                    p.quiet { (percent(share)) " of the window " (since) }
+                    p.quiet { (percent(share)) " of the window " (fill.since) }
                 }
+                (estimate_note())
             }
             @if let Some(resume) = spent.resumes.first() { (render_resume(resume)) }
             (render_failure(dashboard, state, now))
             dl.facts {
                 div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
-                div { dt { "Compactions" } dd { (group_digits(state.info.compactions)) } }
+                div { dt { "Compactions" } dd { (group_digits(state.compactions)) } }
                 @if let Some(digest) = digest.filter(|digest| digest.curve.entries > 0) {
                     div { dt { "Calls archived" } dd { (group_digits(digest.curve.calls.len() as u64)) } }
                     div { dt { "Entries" } dd { (group_digits(digest.curve.entries as u64)) } }
@@ -214,7 +247,7 @@ fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) 
         @if let Some(failed) = &state.failed {
             div.notice.warning role="alert" {
                 p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
-                    (count(failed.tokens, "token", "tokens")) (explain_failure(&failed.outcome)) ". Nothing was changed." }
+                    (estimated_tokens(failed.tokens)) (explain_failure(&failed.outcome)) ". Nothing was changed." }
                 (action_button(dashboard, "/do/retry", "Retry", &fields))
             }
         }
@@ -243,14 +276,14 @@ fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
                     input type="hidden" name="name" value=(name);
                     button.first type="submit" { "Compact now" }
                     span.pair {
-                        label for="budget" { "to at most" }
+                        label for="budget" { "to at most ≈" }
                         input #budget.short type="text" inputmode="numeric" name="budget" placeholder="the policy’s" aria-describedby="budget-unit";
                         span #budget-unit { "tokens" }
                     }
                 }
             }
             // A copy that nobody compacted has no summary to go on from.
-            @if state.info.compactions > 0 {
+            @if state.compactions > 0 {
                 a.button href=(to("new")) { "Start New Session…" }
                 a.button href=(to("ledger")) { "What it remembers" }
             }
@@ -272,11 +305,12 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
     };
     let (name, id) = (encode(session), encode(receipt));
     let compaction = dashboard.link(&format!("/compaction?name={name}&receipt={id}"));
+    let other = session_address(dashboard, session);
     html! {
         section.source-note aria-label="Where it comes from" {
             @match source {
                 SessionSource::Branch { .. } => {
-                    p { "This is " a href=(dashboard.link(&format!("/session?name={name}"))) { (foreign(session)) }
+                    p { "This is " a href=(other) { (foreign(session)) }
                         " as it was before " a href=(compaction) { "a compaction" } "." }
                     p { "To go on from here, download the state before, give it to your agent as its history, and call the session "
                         code { (foreign(own)) } ": the first argument of " code { "preflight" } " in Python, or "
@@ -284,7 +318,7 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
                     p.actions { a.button.first href=(dashboard.link(&format!("/original?name={name}&receipt={id}"))) download { "Download the state before" } }
                 },
                 SessionSource::Start { .. } => {
-                    p { "It begins with what " a href=(dashboard.link(&format!("/session?name={name}"))) { (foreign(session)) }
+                    p { "It begins with what " a href=(other) { (foreign(session)) }
                         " knew after " a href=(compaction) { "a compaction" } "." }
                     p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}"))) download { "Download the first message" } }
                 },
@@ -303,8 +337,9 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
     }
     let window = facts.window(dashboard);
     let mut chart = SessionChart::from_session(curve, &facts.records, Tokens(window));
-    let records = facts.records.iter();
-    let made = records.filter(|record| record.receipt.tokens_after().is_some());
+    let numbers = compaction_numbers(&facts.records);
+    let made = facts.records.iter().zip(numbers);
+    let made = made.filter_map(|(record, number)| number.map(|_| record));
     for (mark, record) in chart.marks.iter_mut().zip(made) {
         mark.address = Some(compaction_address(dashboard, record));
     }
@@ -323,9 +358,7 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
         true => chart.calls.len(),
         false => calls.filter(|call| call.usage.is_some()).count() + later.len(),
     };
-    html! {
-        section aria-labelledby="calls" {
-            h2 #calls { "Tokens sent with each call" }
+    let body = html! {
             figure {
                 div.wide { (PreEscaped(chart.to_svg(ChartSize::Wide))) }
                 div.narrow { (PreEscaped(chart.to_svg(ChartSize::Narrow))) }
@@ -341,8 +374,8 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
                     }
                 }
             }
-        }
-    }
+    };
+    section("calls", &html! { "Tokens sent with each call" }, &body)
 }
 
 /// Shows what filled the window when it was compacted last.
@@ -352,30 +385,36 @@ fn render_window(
     reading: &CompactionReading,
     rules: &[WindowPart],
     protected: &BTreeSet<EntryHash>,
+    notice: Option<&Notice>,
 ) -> Markup {
-    let parts = Composition::of_input(reading);
+    let parts = Composition::of_input(reading, fixed_tokens(latest));
     if parts.total == 0 {
         return html! {};
     }
-    html! {
-        section aria-labelledby="filled" {
-            h2 #filled { "What filled the window" }
-            p.quiet { (count(parts.total, "token", "tokens"))
+    let largest = LargestEntries {
+        latest,
+        reading,
+        protected,
+        notice,
+    };
+    let body = html! {
+            p.quiet { (estimated_tokens(parts.total))
                 @match is_branch(latest) {
                     true => " before the compaction that was undone",
                     false => { " before the last compaction, " (minute(&latest.created_at)) },
                 }
+                ", instructions and tools among them. All of the numbers below are estimated, too."
             }
             div.parts {
                 (render_parts("By who spoke", &parts.roles, parts.total))
                 (render_parts("By tool", &parts.tools, parts.total))
                 (render_parts("By file", &parts.files, parts.total))
-                (render_parts("By rule", rules, parts.total))
+                (render_parts("By rule, wherever it stands", rules, parts.total))
             }
             h3 { "The largest entries" }
-            (render_largest(dashboard, latest, reading, &parts.largest, protected))
-        }
-    }
+            (largest.render(dashboard, &parts.largest))
+    };
+    section("filled", &html! { "What filled the window" }, &body)
 }
 
 fn render_parts(title: &str, parts: &[WindowPart], total: u64) -> Markup {
@@ -387,7 +426,7 @@ fn render_parts(title: &str, parts: &[WindowPart], total: u64) -> Markup {
                     @for part in parts {
                         @let share = part.tokens as f64 / total.max(1) as f64;
                         li {
-                            span.name { (foreign(&part.name)) }
+                            span.name.quiet[part.is_rest] { (foreign(&part.name)) }
                             span.number { (group_digits(part.tokens)) }
                             (share_bar(share, &format!("{} of the window", percent(share))))
                         }
@@ -398,60 +437,65 @@ fn render_parts(title: &str, parts: &[WindowPart], total: u64) -> Markup {
     }
 }
 
-/// Shows a few of the largest entries, and the rest on demand.
-fn render_largest(
-    dashboard: &Dashboard,
-    latest: &CompactionRecord,
-    reading: &CompactionReading,
-    entries: &[LargeEntry],
-    protected: &BTreeSet<EntryHash>,
-) -> Markup {
-    let (first, rest) = entries.split_at(entries.len().min(LARGEST_OPEN));
-    let show = |entry: &LargeEntry| render_large(dashboard, latest, reading, entry, protected);
-    html! {
-        ol.large { @for entry in first { (show(entry)) } }
-        @if !rest.is_empty() {
-            details #more-entries {
-                summary { (count(rest.len() as u64, "more", "more")) }
-                ol.large start=(first.len() + 1) { @for entry in rest { (show(entry)) } }
+/// The entries that cost most, with what there is to do about them.
+struct LargestEntries<'a> {
+    latest: &'a CompactionRecord,
+    reading: &'a CompactionReading,
+    protected: &'a BTreeSet<EntryHash>,
+    notice: Option<&'a Notice>,
+}
+
+impl LargestEntries<'_> {
+    /// Shows a few of them, and the rest on demand.
+    fn render(&self, dashboard: &Dashboard, entries: &[LargeEntry]) -> Markup {
+        let (first, rest) = entries.split_at(entries.len().min(LARGEST_OPEN));
+        html! {
+            ol.large { @for entry in first { (self.render_entry(dashboard, entry)) } }
+            @if !rest.is_empty() {
+                details #more-entries {
+                    summary { (count(rest.len() as u64, "more", "more")) }
+                    ol.large start=(first.len() + 1) { @for entry in rest { (self.render_entry(dashboard, entry)) } }
+                }
             }
         }
     }
-}
 
-fn render_large(
-    dashboard: &Dashboard,
-    latest: &CompactionRecord,
-    reading: &CompactionReading,
-    entry: &LargeEntry,
-    protected: &BTreeSet<EntryHash>,
-) -> Markup {
-    let name = reading.entry_name(entry.at);
-    let is_pinned = name.is_some_and(|name| protected.contains(&name));
-    let at = entry.at.to_string();
-    let fields = [
-        ("name", latest.session_id.as_str()),
-        ("receipt", latest.receipt_id.as_str()),
-        ("at", at.as_str()),
-    ];
-    let (session, receipt) = (encode(&latest.session_id), encode(&latest.receipt_id));
-    let address = dashboard.link(&format!(
-        "/entry?name={session}&receipt={receipt}&at={}",
-        entry.at
-    ));
-    html! {
-        li {
-            p.source {
-                strong { (group_digits(entry.tokens)) " tokens" } " · " (speaker(&entry.subject))
-                @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
-                @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
-            }
-            p.opening { a href=(address) { (foreign(&reading.opening(entry.at, OPENING))) } }
-            @if name.is_some() {
-                @match is_pinned {
-                    true => (action_button(dashboard, "/do/unpin", "Unpin", &fields)),
-                    false => (action_button(dashboard, "/do/pin", "Pin", &fields)),
+    fn render_entry(&self, dashboard: &Dashboard, entry: &LargeEntry) -> Markup {
+        let (session, receipt) = (
+            encode(&self.latest.session_id),
+            encode(&self.latest.receipt_id),
+        );
+        let address = dashboard.link(&format!(
+            "/entry?name={session}&receipt={receipt}&at={}",
+            entry.at
+        ));
+        html! {
+            li id={ "large-" (entry.at) } {
+                p.source {
+                    strong { (count(entry.tokens, "token", "tokens")) } " · " (speaker(&entry.subject))
+                    @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
+                    @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
                 }
+                p.opening { a href=(address) { (foreign(&self.reading.opening(entry.at, OPENING))) } }
+                (self.render_pin(dashboard, entry.at))
+                (render_notice(self.notice, &NoticeSubject::Entry(entry.at)))
+            }
+        }
+    }
+
+    fn render_pin(&self, dashboard: &Dashboard, at: usize) -> Markup {
+        let name = self.reading.entry_name(at);
+        let place = at.to_string();
+        let fields = [
+            ("name", self.latest.session_id.as_str()),
+            ("receipt", self.latest.receipt_id.as_str()),
+            ("at", place.as_str()),
+        ];
+        html! {
+            @match name.map(|name| self.protected.contains(&name)) {
+                Some(true) => (action_button(dashboard, "/do/unpin", "Unpin", &fields)),
+                Some(false) => (action_button(dashboard, "/do/pin", "Pin", &fields)),
+                None => "",
             }
         }
     }

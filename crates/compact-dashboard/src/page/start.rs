@@ -1,8 +1,5 @@
 //! A new session from an old one: what would be carried over is shown first.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use axum::response::IntoResponse;
 use compact::overview::CarriedMemory;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -11,8 +8,10 @@ use serde::Deserialize;
 
 use crate::page::PageError;
 use crate::page::layout::Layout;
+use crate::page::list::session_address;
 use crate::text::{count, encode, visible};
-use crate::{ActionMode, Dashboard, Viewer};
+use crate::visit::{Asked, Visit};
+use crate::{ActionMode, Dashboard};
 
 /// What opens a first message, above what is carried over.
 const OPENING: &str = include_str!("../../templates/first_message.md");
@@ -23,23 +22,25 @@ pub(crate) struct StartQuery {
     name: String,
 }
 
+impl Asked for StartQuery {
+    fn session(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
 /// Shows what would be carried over.
-pub(crate) async fn show(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<StartQuery>,
-) -> Result<Markup, PageError> {
-    let memory = find_memory(&dashboard, &viewer, &query.name).await?;
-    Ok(render(&dashboard, &query.name, &memory))
+pub(crate) async fn show(visit: Visit<StartQuery>) -> Result<Markup, PageError> {
+    let (dashboard, name) = (&*visit.dashboard, visit.asked.name.as_str());
+    let memory = dashboard.compact.carried_memory(name).await?;
+    Ok(render(dashboard, name, &memory))
 }
 
 /// Answers with the first message as a file.
 pub(crate) async fn download(
-    State(dashboard): State<Arc<Dashboard>>,
-    viewer: Viewer,
-    Query(query): Query<StartQuery>,
-) -> Result<impl IntoResponse, PageError> {
-    let memory = find_memory(&dashboard, &viewer, &query.name).await?;
+    visit: Visit<StartQuery>,
+) -> Result<impl IntoResponse + use<>, PageError> {
+    let compact = &visit.dashboard.compact;
+    let memory = compact.carried_memory(&visit.asked.name).await?;
     let headers = [
         (CONTENT_TYPE, "text/markdown; charset=utf-8"),
         (
@@ -48,17 +49,6 @@ pub(crate) async fn download(
         ),
     ];
     Ok((headers, first_message(&memory)))
-}
-
-async fn find_memory(
-    dashboard: &Dashboard,
-    viewer: &Viewer,
-    name: &str,
-) -> Result<CarriedMemory, PageError> {
-    if !viewer.may_see(name) {
-        return Err(PageError::not_found(name));
-    }
-    Ok(dashboard.compact.carried_memory(name).await?)
 }
 
 /// Returns what a new session is told first.
@@ -73,7 +63,6 @@ fn first_message(memory: &CarriedMemory) -> String {
 
 fn render(dashboard: &Dashboard, name: &str, memory: &CarriedMemory) -> Markup {
     let text = first_message(memory);
-    let session = dashboard.link(&format!("/session?name={}", encode(name)));
     let body = html! {
         p.lead { "This is what the new session would know: "
             (count(memory.pinned.len() as u64, "protected entry", "protected entries")) ", and the summary of everything else. "
@@ -95,6 +84,8 @@ fn render(dashboard: &Dashboard, name: &str, memory: &CarriedMemory) -> Markup {
             a.button href=(dashboard.link(&format!("/carried?name={}", encode(name)))) download { "Download the first message" }
         }
     };
-    let layout = Layout::new(dashboard, "A new session").below(visible(name), session);
+    let layout = Layout::new(dashboard, "A new session")
+        .below("Sessions", dashboard.link("/"))
+        .below(name, session_address(dashboard, name));
     layout.page(&body)
 }

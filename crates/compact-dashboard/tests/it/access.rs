@@ -123,6 +123,14 @@ async fn a_tenant_sees_its_own_sessions_only() {
     );
     let (_, found) = ask("/dashboard/?q=secretive".to_owned()).await;
     assert!(!found.contains("bob"), "{found}");
+    let unknown = |page: &str| page.contains("Nothing archived says");
+    for words in ["plain+secretive", "plain+unicorn"] {
+        let (_, found) = ask(format!("/dashboard/?q={words}")).await;
+        assert!(
+            !unknown(&found),
+            "what others say is told by {words}: {found}"
+        );
+    }
     for path in [
         "/dashboard/session?name=bob%2Fruns".to_owned(),
         format!("/dashboard/compaction?name=bob%2Fruns&receipt={other}"),

@@ -100,7 +100,14 @@ async fn a_session_before_a_compaction_has_all_that_went_into_it() {
     let receipt = compact_twice(&scene, "runs").await;
     let compact = &scene.compact;
     let fields = [("name", "runs"), ("receipt", receipt.as_str())];
-    let address = act(&scene, "undo", &fields).await;
+    let told = scene.page(&act(&scene, "undo", &fields).await).await;
+    let (_, told) = told.split_once("id=\"notice\"").unwrap();
+    assert!(
+        told.contains("as this one did before compaction 2"),
+        "{told}"
+    );
+    let (_, address) = told.split_once("href=\"").unwrap();
+    let address = address.split_once('"').unwrap().0.to_owned();
     let branch = compact.session_records("runs~before-2").await.unwrap();
     let state = branch.last().unwrap();
     let undone = compact.session_records("runs").await.unwrap().remove(1);
@@ -113,7 +120,7 @@ async fn a_session_before_a_compaction_has_all_that_went_into_it() {
         &before[before.len() - 3..]
     );
     assert!(
-        page.contains(&format!("<strong>{before}</strong> of ")),
+        page.contains(&format!("<strong>≈ {before}</strong> of ")),
         "{page}"
     );
     assert!(
@@ -287,4 +294,223 @@ async fn a_compaction_that_is_not_needed_ends_the_warning() {
         .await;
     assert!(page.contains("It fits as it is"), "{page}");
     assert!(!page.contains(warning), "{page}");
+}
+
+/// Returns the numbers of a row of the table of sums: entries, tokens that went in, tokens that came out.
+fn sums_of(page: &str, name: &str) -> [u64; 3] {
+    let head = format!("<th scope=\"row\">{name}</th>");
+    let (_, row) = page.split_once(&head).expect(name);
+    let (row, _) = row.split_once("</tr>").unwrap();
+    let cells = row.split("</td>").filter_map(|cell| cell.rsplit_once('>'));
+    let numbers = cells.filter_map(|(_, number)| number.replace(',', "").parse().ok());
+    numbers.collect::<Vec<u64>>().try_into().unwrap()
+}
+
+#[tokio::test]
+async fn what_went_in_and_what_came_out_add_up_to_the_receipt() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let page = format!("/compaction?name=runs&receipt={receipt}");
+    let page = scene.page(&page).await;
+    let record = scene
+        .compact
+        .session_records("runs")
+        .await
+        .unwrap()
+        .remove(1);
+    let parts = ["kept whole", "cut", "left to the summary", "the summary"];
+    let parts = parts.map(|name| sums_of(&page, name));
+    let all = sums_of(&page, "together");
+    for column in 0..3 {
+        assert_eq!(
+            parts.iter().map(|part| part[column]).sum::<u64>(),
+            all[column]
+        );
+    }
+    assert_eq!(Some(Tokens(all[1])), record.receipt.tokens_before());
+    assert_eq!(Some(Tokens(all[2])), record.receipt.tokens_after());
+    assert!(
+        page.contains("Tokens on this page are estimated by "),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn the_parts_of_a_window_add_up_to_it() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let turn = |n: usize| {
+        let call = json!({"id": format!("c{n}"), "type": "function", "function": {"name": format!("tool_{}", n % 12), "arguments": format!("{{\"path\":\"src/{}.rs\"}}", n % 12)}});
+        [
+            json!({"role": "user", "content": format!("Step {n}.")}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": "let total = cart.sum();\n".repeat(n + 1)}),
+            json!({"role": "assistant", "content": format!("Step {n} is done.")}),
+        ]
+    };
+    let mut messages = vec![json!({"role": "system", "content": "You are a careful engineer."})];
+    messages.extend((0..60).flat_map(turn));
+    compact_session(&scene.compact, "runs", &messages).await;
+    let page = scene.page("/session?name=runs").await;
+    let (_, window) = page.split_once("<p class=\"quiet\">≈ ").unwrap();
+    let total = window.split_once(" tokens").unwrap().0;
+    let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+    for title in ["By who spoke", "By tool", "By file"] {
+        let (_, part) = page.split_once(&format!("<h3>{title}</h3>")).unwrap();
+        let (part, _) = part.split_once("</ul>").unwrap();
+        let rows = part.split("<span class=\"number\">").skip(1);
+        let rows = rows.map(|row| number(row.split_once('<').unwrap().0));
+        assert_eq!(rows.sum::<u64>(), number(total), "{title}");
+    }
+    assert!(
+        page.contains("other tools") && page.contains("no file"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn a_search_says_what_it_did_not_find() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "Mind the lexer.")).await;
+    let exact = scene.page("/?q=lexer").await;
+    assert!(!exact.contains("class=\"gap\""), "{exact}");
+    let near = scene.page("/?q=lexer+unicorn").await;
+    assert!(
+        near.contains("No entry has all of these words. These come closest."),
+        "{near}"
+    );
+    assert!(
+        near.contains("Nothing archived says “<bdi>unicorn</bdi>”."),
+        "{near}"
+    );
+    assert!(near.contains("without “<bdi>unicorn</bdi>”"), "{near}");
+    let none = scene.page("/?q=unicorn").await;
+    assert!(
+        none.contains("Nothing archived answers these words."),
+        "{none}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_before_a_compaction_is_not_counted_as_compacted() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let second = compact_twice(&scene, "runs").await;
+    let records = scene.compact.session_records("runs").await.unwrap();
+    let first = records[0].receipt_id.as_str();
+    for (receipt, name, expected) in [
+        (first, "runs~before-1", 0),
+        (second.as_str(), "runs~before-2", 1),
+    ] {
+        act(&scene, "undo", &[("name", "runs"), ("receipt", receipt)]).await;
+        let list = scene.page("/").await;
+        let (_, row) = list.split_once(&format!("<bdi>{name}</bdi>")).unwrap();
+        let (_, cell) = row.split_once("data-label=\"Compactions\">").unwrap();
+        let shown = cell.split_once('<').unwrap().0;
+        assert_eq!(shown, expected.to_string(), "{name}");
+        let page = scene.page(&format!("/session?name={name}")).await;
+        assert!(
+            page.contains(&format!("<dt>Compactions</dt><dd>{expected}</dd>")),
+            "{page}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_came_of_an_action_is_told_on_the_page_that_it_was_sent_from() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let place = [("name", "runs"), ("receipt", receipt.as_str()), ("at", "3")];
+    for (page, path) in [
+        ("session", "/session?".to_owned()),
+        (
+            "compaction",
+            format!("/compaction?name=runs&receipt={receipt}"),
+        ),
+        ("entry", format!("/entry?name=runs&receipt={receipt}&at=3")),
+    ] {
+        for action in ["verify", "undo", "pin", "unpin"] {
+            let fields = [&place[..], &[("page", page)]].concat();
+            let address = act(&scene, action, &fields).await;
+            assert!(
+                address.starts_with(&path) && address.ends_with("#notice"),
+                "{address}"
+            );
+            let shown = scene.page(&address).await;
+            assert_eq!(
+                shown.matches("id=\"notice\"").count(),
+                1,
+                "{action} on {page}: {shown}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_place_beyond_the_end_is_said_to_be_none() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let far = usize::MAX;
+    for path in [
+        format!("/?page={far}"),
+        format!("/compaction?name=runs&receipt={receipt}&page={far}"),
+        format!("/entry?name=runs&receipt={receipt}&at=3&page={far}"),
+    ] {
+        scene.page(&path).await;
+    }
+    let path = format!("/entry?name=runs&receipt={receipt}&at={far}");
+    let answer = scene.send(get(&path)).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_head_is_answered_like_a_get() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    for path in ["/", "/session?name=runs", "/money"] {
+        let mut request = get(path);
+        *request.method_mut() = http::Method::HEAD;
+        assert_eq!(scene.send(request).await.status(), StatusCode::OK, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_without_a_word_finds_nothing_and_one_that_is_too_long_is_refused() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let page = scene.page("/?q=%22%22").await;
+    assert!(
+        page.contains("Nothing archived answers these words."),
+        "{page}"
+    );
+    let long = format!("/?q={}", "word+".repeat(300));
+    let answer = scene.send(get(&long)).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_session_is_started_from_one_that_is_there_under_a_name_that_can_be_read() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    for (name, receipt, new, status) in [
+        ("nobody", receipt.as_str(), "fresh", 404),
+        ("runs", "none", "fresh", 404),
+        ("runs", receipt.as_str(), "a\u{7}b", 400),
+    ] {
+        let fields = [("name", name), ("receipt", receipt), ("new", new)];
+        let answer = send_form(&scene, "start", &fields).await;
+        assert_eq!(answer.status(), status, "{name} {new}");
+    }
+    assert!(!scene.page("/").await.contains("fresh"));
+}
+
+#[tokio::test]
+async fn what_failed_leads_back_to_where_it_was_asked_for() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let answer = send_form(&scene, "compact", &[("name", "runs"), ("budget", "1")]).await;
+    assert_eq!(answer.status(), StatusCode::CONFLICT);
+    let text = body_text(answer).await;
+    assert!(
+        text.contains("href=\"/session?name=runs\">Back to <bdi>runs</bdi>"),
+        "{text}"
+    );
 }
