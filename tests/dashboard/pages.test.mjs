@@ -136,7 +136,7 @@ test("receipts are verified on a click", async () => {
   await page.waitForURL(/session\?.*done=/);
   const told = rows.nth(1).locator("#notice");
   assert.match(await told.innerText(), /^Verified [0-9a-f]{12}: the engine made the same view/);
-  assert.ok(await told.evaluate((notice) => notice === document.activeElement && notice.getBoundingClientRect().bottom <= innerHeight));
+  await page.waitForFunction(() => { const notice = document.getElementById("notice"); return notice === document.activeElement && notice.getBoundingClientRect().bottom <= innerHeight; });
   await checkPage(page);
   await visit(page, compaction(1));
   await page.getByRole("button", { name: "Verify the receipt" }).click();
@@ -252,7 +252,7 @@ test("on a telephone sections fold, a choice is remembered, and what an address 
   await visit(page, `${named(session)}#compactions`);
   await page.getByRole("button", { name: "Verify" }).first().click();
   await page.locator("#compactions #notice", { hasText: "Verified" }).waitFor();
-  assert.ok(await page.locator("#notice").evaluate((notice) => notice.getBoundingClientRect().top >= 0 && notice.getBoundingClientRect().bottom <= innerHeight));
+  await page.waitForFunction(() => { const { top, bottom } = document.getElementById("notice").getBoundingClientRect(); return top >= 0 && bottom <= innerHeight; });
   await checkPage(page);
   await picture(page, "phone");
   // On a screen all are open from the beginning.
