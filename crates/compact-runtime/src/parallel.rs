@@ -2,21 +2,25 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-/// Maps every item; a panic of the work is the caller's.
+/// Maps every item, here and on as many threads as there are cores beside this one and the system has to give; a panic of the
+/// work is the caller's.
 pub fn map_on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((at, item)) = take(items, &next) {
-                    let result = (at, work(item));
-                    done.lock().unwrap_or_else(|e| e.into_inner()).push(result);
-                }
-            });
+    let take_all = || {
+        while let Some((at, item)) = take(items, &next) {
+            let result = (at, work(item));
+            done.lock().unwrap_or_else(|e| e.into_inner()).push(result);
         }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let mut beside = (1..cores.min(items.len()))
+            .map(|_| thread::Builder::new().spawn_scoped(scope, take_all));
+        while let Some(Ok(_)) = beside.next() {}
+        take_all();
     });
     let mut done = done.into_inner().unwrap_or_else(|e| e.into_inner());
     done.sort_by_key(|(at, _)| *at);

@@ -56,8 +56,11 @@ fn interrupt_receiver() -> Option<watch::Receiver<bool>> {
 
 fn listen_for_interrupt() -> Option<watch::Receiver<bool>> {
     let (tell, heard) = watch::channel(false);
-    let runtime = Builder::new_current_thread().enable_all().build().ok()?;
     let wait = move || {
+        // Made on the thread that uses it: where the system has none to give, there is no runtime to drop in another.
+        let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
+            return;
+        };
         runtime.block_on(async {
             if tokio::signal::ctrl_c().await.is_err() {
                 return;

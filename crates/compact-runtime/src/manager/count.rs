@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
+use compact_core::halves::do_beside;
 use compact_core::identity::EntryHash;
 use compact_core::message::Entry;
 use compact_core::token::{Estimator, EstimatorExt, TokenCache, Units};
@@ -44,19 +44,11 @@ impl<'a, E: Borrow<Entry> + Sync> EntryCounter<'a, E> {
         }
     }
 
-    /// Counts with the thread that does something else first: what that gave, and all units in order.
-    pub(super) fn count_beside<T: Send>(
-        &self,
-        first: impl FnOnce() -> T + Send,
-    ) -> (T, Vec<Units>) {
-        let (other, mut counted) = thread::scope(|scope| {
-            let other = scope.spawn(|| (first(), self.count()));
-            let mine = self.count();
-            let (other, theirs) = other
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (other, [mine, theirs].concat())
-        });
+    /// Does something else and counts with what is left of the time, while a second thread counts: what that gave, and all
+    /// units in order.
+    pub(super) fn count_beside<T>(&self, first: impl FnOnce() -> T) -> (T, Vec<Units>) {
+        let ((other, mine), theirs) = do_beside(|| (first(), self.count()), || self.count());
+        let mut counted = [mine, theirs].concat();
         counted.sort_unstable_by_key(|(at, _)| *at);
         (
             other,

@@ -1,6 +1,6 @@
 //! Whatever comes in: an error with the file and the line, exit 3, never a panic.
 
-use crate::place::{Place, claude, lines};
+use crate::place::{Place, Run, claude, lines};
 
 fn refused(content: &[u8]) -> String {
     let place = Place::new();
@@ -201,4 +201,24 @@ fn the_help_names_every_exit_code() {
         .filter_map(|code| code.split_whitespace().next()?.parse().ok())
         .collect();
     assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+}
+
+/// A system that has no thread to give gets the same plan, only later.
+#[test]
+fn a_system_without_threads_plans_the_same() {
+    let place = Place::new();
+    place.example("coding-session.jsonl");
+    let plan = |stack: Option<&str>| {
+        let mut command = place.command(&[
+            "plan",
+            "coding-session.jsonl",
+            "--budget",
+            "20000",
+            "--json",
+        ]);
+        // No thread gets a stack of this size.
+        stack.map(|size| command.env("RUST_MIN_STACK", size));
+        Run::of(&mut command).ok().json()
+    };
+    assert_eq!(plan(None), plan(Some("70368744177664")));
 }
