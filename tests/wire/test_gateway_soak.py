@@ -1,8 +1,9 @@
 """Two gateways on one store, one of which is killed again and again, before a model that enforces its window.
 
-Sessions of every API go through whichever gateway answers. They grow past the window, fork, go back, are sent twice
-and are hung up on. No client hears of an overflow, no prompt lacks what was said last or holds another session's
-words, and everything that was archived can be restored. `COMPACT_TRIALS` says how many sessions there are.
+Sessions of every API, with as many calls of tools as chance wants, go through whichever gateway answers. They grow past
+the window, fork, go back, are sent twice and are hung up on, some in the middle of an answer. No client hears of an
+overflow, no prompt lacks what was said last, holds another session's words or parts a call from its result, and everything
+that was archived can be restored. `COMPACT_TRIALS` says how many sessions there are.
 """
 
 import http.client
@@ -53,7 +54,10 @@ class Window:
                     self.send_header("content-type", kind)
                     self.send_header("content-length", str(len(body)))
                     self.end_headers()
-                    self.wfile.write(body)
+                    # Whoever hangs up does it in the middle.
+                    for half in (body[: len(body) // 2], body[len(body) // 2 :]):
+                        self.wfile.write(half)
+                        self.wfile.flush()
                 except OSError:
                     pass  # A gateway was killed, or its client left.
 
@@ -79,7 +83,9 @@ class Window:
             self.faults.append(f"the rule of {families} is lost")
         if newest and newest not in text:
             self.faults.append(f"what {families} said last is lost")
-        return 200, *said(path, f"Noted for family-{next(iter(families), '?')}.", tokens, '"stream": true' in text)
+        if not is_paired(list(WIRES[path][3](json.loads(text)))):
+            self.faults.append(f"a call of {families} is not answered")
+        return 200, *answer(path, f"Noted for family-{next(iter(families), '?')}.", tokens, '"stream": true' in text)
 
 
 def refusal(path: str, tokens: int) -> dict:
@@ -93,8 +99,20 @@ def refusal(path: str, tokens: int) -> dict:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": "context_length_exceeded"}}
 
 
-def said(path: str, words: str, tokens: int, streams: bool) -> tuple[str, bytes]:
+def answer(path: str, words: str, tokens: int, streams: bool) -> tuple[str, bytes]:
     """An answer as each API gives it."""
+    if path.endswith("/messages") and streams:
+        usage = {"input_tokens": tokens, "output_tokens": 1}
+        events = [
+            {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": usage}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": words}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+            {"type": "message_stop"},
+        ]
+        lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        return "text/event-stream", lines.encode()
     if path.endswith("/messages"):
         answer = {"content": [{"type": "text", "text": words}], "usage": {"input_tokens": tokens, "output_tokens": 5}}
     elif path.endswith("/responses"):
@@ -112,19 +130,97 @@ def said(path: str, words: str, tokens: int, streams: bool) -> tuple[str, bytes]
     return "application/json", json.dumps(answer).encode()
 
 
-#: How each API takes a history of (role, words).
+def chat_message(role: str, words: str, call: str) -> dict:
+    if role == "call":
+        function = {"name": TOOL, "arguments": json.dumps({"what": words})}
+        return {"role": "assistant", "content": None, "tool_calls": [{"id": call, "type": "function", "function": function}]}
+    return {"role": "tool", "tool_call_id": call, "content": words} if role == "result" else {"role": role, "content": words}
+
+
+def chat_steps(body: dict):
+    for message in body["messages"]:
+        yield from (("call", call["id"]) for call in message.get("tool_calls") or [])
+        if message["content"] is not None:
+            yield ("result", message["tool_call_id"]) if message["role"] == "tool" else SPOKEN
+
+
+def response_item(role: str, words: str, call: str) -> dict:
+    if role == "call":
+        return {"type": "function_call", "call_id": call, "name": TOOL, "arguments": json.dumps({"what": words})}
+    if role == "result":
+        return {"type": "function_call_output", "call_id": call, "output": words}
+    return {"role": role, "content": words}
+
+
+def response_steps(body: dict):
+    kinds = {"function_call": "call", "function_call_output": "result"}
+    for item in body["input"]:
+        kind = kinds.get(item.get("type", ""))
+        yield (kind, item["call_id"]) if kind else SPOKEN
+
+
+def message(role: str, words: str, call: str) -> dict:
+    if role == "call":
+        return {"role": "assistant", "content": [{"type": "tool_use", "id": call, "name": TOOL, "input": {"what": words}}]}
+    if role == "result":
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": words}]}
+    return {"role": role, "content": words}
+
+
+def message_steps(body: dict):
+    for message in body["messages"]:
+        blocks = message["content"]
+        for block in blocks if isinstance(blocks, list) else [{"type": "text"}]:
+            if block["type"] == "tool_use":
+                yield "call", block["id"]
+            else:
+                yield ("result", block["tool_use_id"]) if block["type"] == "tool_result" else SPOKEN
+
+
+def content(role: str, words: str, call: str) -> dict:
+    part = {
+        "call": {"functionCall": {"id": call, "name": TOOL, "args": {"what": words}}},
+        "result": {"functionResponse": {"id": call, "name": TOOL, "response": {"output": words}}},
+    }.get(role, {"text": words})
+    return {"role": "user" if role in ("user", "result") else "model", "parts": [part]}
+
+
+def content_steps(body: dict):
+    for part in (part for content in body["contents"] for part in content["parts"]):
+        if "functionCall" in part:
+            yield "call", part["functionCall"]["id"]
+        else:
+            yield ("result", part["functionResponse"]["id"]) if "functionResponse" in part else SPOKEN
+
+
+SPOKEN = ("said", None)
+TOOL = "measure"
+SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
+#: What each API is sent beside a history, where that stands, how a step of it is written, and how they are read again.
 WIRES = {
-    "/v1/chat/completions": lambda said, streams: {
-        "model": "gpt-5", "stream": streams, "messages": [{"role": role, "content": words} for role, words in said],
-    },
-    "/v1/responses": lambda said, _: {"model": "gpt-5", "input": [{"role": role, "content": words} for role, words in said]},
-    "/v1/messages": lambda said, _: {
-        "model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": [{"role": role, "content": words} for role, words in said],
-    },
-    "/v1beta/models/gemini-2.5-flash:generateContent": lambda said, _: {
-        "contents": [{"role": "user" if role == "user" else "model", "parts": [{"text": words}]} for role, words in said],
-    },
+    "/v1/chat/completions": (
+        {"model": "gpt-5", "tools": [{"type": "function", "function": {"name": TOOL, "parameters": SCHEMA}}]},
+        "messages", chat_message, chat_steps,
+    ),
+    "/v1/responses": (
+        {"model": "gpt-5", "tools": [{"type": "function", "name": TOOL, "parameters": SCHEMA}]},
+        "input", response_item, response_steps,
+    ),
+    "/v1/messages": (
+        {"model": "claude-sonnet-4-5", "max_tokens": 1000, "tools": [{"name": TOOL, "input_schema": SCHEMA}]},
+        "messages", message, message_steps,
+    ),
+    "/v1beta/models/gemini-2.5-flash:generateContent": (
+        {"tools": [{"functionDeclarations": [{"name": TOOL, "parameters": SCHEMA}]}]}, "contents", content, content_steps,
+    ),
 }
+
+
+def is_paired(steps: list[tuple[str, str | None]]) -> bool:
+    """Whether each call is answered at once, and nothing is answered that was not called."""
+    calls = [at for at, (kind, _) in enumerate(steps) if kind == "call"]
+    answered = [steps[at + 1 : at + 2] == [("result", steps[at][1])] for at in calls]
+    return all(answered) and len(calls) == sum(kind == "result" for kind, _ in steps)
 
 
 class Pair:
@@ -181,6 +277,9 @@ class Client:
         self.family = f"family-{number}"
         self.path = list(WIRES)[number % len(WIRES)]
         self.streams = self.chance.random() < 0.5
+        #: How much of the work is calls of tools.
+        self.density = self.chance.random()
+        self.calls = 0
         self.headers = {"content-type": "application/json"}
         if self.chance.random() < 0.5:
             self.headers["x-compact-session"] = f"session-{number}"
@@ -191,23 +290,37 @@ class Client:
         return f"Item {uuid.UUID(int=self.chance.getrandbits(128))} of {self.family}: {filler}."
 
     def run(self) -> int:
-        history = [("user", f"We sort {self.family}. Never delete the table {self.family}_rows.")]
+        history = [("user", f"We sort {self.family}. Never delete the table {self.family}_rows.", "")]
         for _ in range(TURNS):
             dice = self.chance.random()
             if dice < 0.1 and len(history) > 5:
-                history = history[: -2 * self.chance.randrange(1, 3)]  # It goes back.
+                history = self.rewound(history)
             if dice > 0.95:
                 self.leave(history)
             if 0.85 < dice < 0.9:
                 self.send(history)  # The same once more.
             if 0.8 < dice < 0.85:
-                self.send([*history, ("assistant", "Noted."), ("user", f"Otherwise: {self.words()}")])  # A fork.
+                self.send([*history, ("assistant", "Noted.", ""), ("user", f"Otherwise: {self.words()}", "")])  # A fork.
             self.send(history)
-            history += [("assistant", f"Noted for {self.family}."), ("user", self.words())]
+            history += self.step()
         return self.overflows
 
+    def step(self) -> list[tuple[str, str, str]]:
+        """What comes next: a tool's result or a word of the user's."""
+        if self.chance.random() < self.density:
+            self.calls += 1
+            call = f"call_{self.family}_{self.calls}"
+            return [("call", f"{self.family} {self.calls}", call), ("result", self.words(), call)]
+        return [("assistant", f"Noted for {self.family}.", ""), ("user", self.words(), "")]
+
+    def rewound(self, history) -> list[tuple[str, str, str]]:
+        """The history without its last steps."""
+        return history[: -2 * self.chance.randrange(1, 3)]
+
     def body(self, history) -> str:
-        return json.dumps(WIRES[self.path](history, self.streams))
+        beside, place, write, _ = WIRES[self.path]
+        stream = {"stream": True} if self.streams and place == "messages" else {}
+        return json.dumps(beside | stream | {place: [write(*step) for step in history]})
 
     def send(self, history) -> None:
         """Sends a history until a gateway answers."""
@@ -241,6 +354,8 @@ class Client:
         try:
             with socket.create_connection((host, int(port)), 10) as connection:
                 connection.sendall(head.encode() + body)
+                if self.chance.random() < 0.5:
+                    connection.recv(64)
         except OSError:
             pass  # It was killed.
 
