@@ -11,6 +11,9 @@ use crate::scene::{
 /// What the model writes: a summary that lost the rule.
 const WRITTEN: &str = "<summary>\nRuns were measured.\n</summary>";
 
+/// Where an event of Anthropic's has its text.
+const MESSAGE_TEXT: &str = "/delta/text";
+
 async fn augmenting(
     otherwise: impl Fn(&SentRequest) -> axum::response::Response + Send + Sync + 'static,
 ) -> Scene {
@@ -46,15 +49,13 @@ fn message_events() -> axum::response::Response {
     ])
 }
 
-fn texts(answer: &Answer) -> String {
-    let data = answer
-        .text()
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "));
-    let values = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
-    values
-        .filter_map(|value| value["delta"]["text"].as_str().map(str::to_owned))
-        .collect()
+/// What an answer says, delta by delta.
+fn texts(answer: &Answer, pointer: &str) -> String {
+    let events = answer.events();
+    let texts = events
+        .iter()
+        .filter_map(|event| event.pointer(pointer)?.as_str());
+    texts.collect()
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn what_a_streamed_summary_lost_is_added_and_the_session_goes_on() {
         None,
         "what is added to must be read"
     );
-    let text = texts(&answer);
+    let text = texts(&answer, MESSAGE_TEXT);
     assert!(text.starts_with(WRITTEN) && text.contains(RULE), "{text}");
     assert!(
         answer
@@ -135,7 +136,7 @@ async fn where_the_model_gives_none_the_engine_does() {
         scene.script(fail(&refusal));
         let answer = scene.post("/v1/messages", &CLAUDE, claude_body(true)).await;
         assert_eq!(answer.status, 200);
-        let text = texts(&answer);
+        let text = texts(&answer, MESSAGE_TEXT);
         assert!(
             text.starts_with("<summary>\n<COMPACT-SUMMARY") && text.contains(RULE),
             "{text}"
@@ -202,16 +203,7 @@ async fn codex_gemini_and_opencode_get_it_in_their_own_shapes() {
             body.to_string(),
         )
         .await;
-    let content: String = answer
-        .text()
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
-        .filter_map(|chunk| {
-            chunk["choices"][0]["delta"]["content"]
-                .as_str()
-                .map(str::to_owned)
-        })
-        .collect();
+    let content = texts(&answer, "/choices/0/delta/content");
     assert!(
         content.starts_with("Measured.") && content.contains(RULE),
         "{content}"

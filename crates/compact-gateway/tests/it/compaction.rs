@@ -2,23 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Answer, RULE, Scene, chat_answer, long_dialogue};
+use crate::scene::{RULE, Scene, chat_answer, long_dialogue};
 
 fn asked(turns: usize, question: Value) -> Vec<Value> {
     let mut messages = long_dialogue(turns);
     messages.push(question);
     messages
-}
-
-/// The data of an answer's events.
-fn event_values(answer: &Answer) -> Vec<Value> {
-    let lines = answer
-        .text()
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "));
-    lines
-        .filter_map(|data| serde_json::from_str(data).ok())
-        .collect()
 }
 
 fn claude_question() -> Value {
@@ -72,7 +61,7 @@ async fn claude_code_is_answered_without_a_model_and_goes_on_in_its_session() {
         "no model was asked: {}",
         answer.text()
     );
-    let events = event_values(&answer);
+    let events = answer.events();
     let kinds: Vec<&str> = events
         .iter()
         .filter_map(|event| event["type"].as_str())
@@ -169,7 +158,7 @@ async fn codex_gets_a_message_where_it_asks_for_one() {
             codex_body(&asked(12, question)),
         )
         .await;
-    let events = event_values(&answer);
+    let events = answer.events();
     let item = &events[2]["item"];
     assert_eq!(
         (&events[2]["type"], &item["type"], &item["role"]),
@@ -195,7 +184,7 @@ async fn an_item_that_codex_cannot_read_comes_back_as_a_message() {
             codex_body(&asked(12, json!({"type": "compaction_trigger"}))),
         )
         .await;
-    let item = event_values(&remote)[2]["item"].clone();
+    let item = remote.events()[2]["item"].clone();
     assert_eq!(item["type"], "compaction");
     let next = [
         json!({"role": "user", "content": "Measure run 0."}),
@@ -267,7 +256,7 @@ async fn gemini_cli_and_opencode_are_answered_in_their_own_shapes() {
     let answer = scene
         .post("/v1/chat/completions", &[("x-session-id", "ses_1")], body)
         .await;
-    let events = event_values(&answer);
+    let events = answer.events();
     assert!(
         events[0]["choices"][0]["delta"]["content"]
             .as_str()
@@ -305,7 +294,7 @@ async fn opencode_gets_a_summary_of_what_it_sent_before_and_not_of_its_text() {
     scene.post("/v1/chat/completions", &headers, work).await;
     let answer = scene.post("/v1/chat/completions", &headers, ask).await;
     assert_eq!(scene.sent().len(), 2, "no model was asked");
-    let text = event_values(&answer)[0]["choices"][0]["delta"]["content"].to_string();
+    let text = answer.events()[0]["choices"][0]["delta"]["content"].to_string();
     assert!(
         text.contains(RULE) && text.contains("out/run_11.csv"),
         "{text}"

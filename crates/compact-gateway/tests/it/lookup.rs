@@ -4,7 +4,7 @@ use compact::config::GatewayConfig;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
-use crate::scene::{Answer, Scene, SentRequest, client, events, json_reply, open_stream};
+use crate::scene::{Scene, SentRequest, client, events, json_reply, open_stream};
 
 async fn offering(
     otherwise: impl Fn(&SentRequest) -> axum::response::Response + Send + Sync + 'static,
@@ -85,15 +85,6 @@ fn message(blocks: &[[Value; 3]], reason: &str) -> Vec<Value> {
     values
 }
 
-fn values(answer: &Answer) -> Vec<Value> {
-    let data = answer
-        .text()
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "));
-    data.filter_map(|data| serde_json::from_str(data).ok())
-        .collect()
-}
-
 fn body_of(sent: &SentRequest) -> Value {
     serde_json::from_slice(&sent.body).unwrap()
 }
@@ -134,7 +125,7 @@ async fn a_look_up_in_a_stream_is_answered_out_of_sight() {
         &[spoken(0, "Let me look."), spoken(1, "It was 9003.")],
         "end_turn",
     );
-    assert_eq!(values(&answer), expected);
+    assert_eq!(answer.events(), expected);
     let answered = check_follow_up(&scene);
     assert!(
         answered.contains("toolu_compact_recall") && answered.contains("9003"),
@@ -208,7 +199,8 @@ async fn completions_are_answered_alike_streamed_and_whole() {
     let answer = scene
         .post("/v1/chat/completions", &[], chat_body(true))
         .await;
-    let content: Vec<Value> = values(&answer)
+    let content: Vec<Value> = answer
+        .events()
         .iter()
         .map(|value| value["choices"][0]["delta"]["content"].clone())
         .collect();
@@ -248,7 +240,7 @@ async fn a_call_of_the_clients_beside_ours_is_to_be_made_again() {
     scene.script(events(&message(&asks, "tool_use")));
     let answer = scene.post("/v1/messages", &[], claude_body(true)).await;
     assert_eq!(
-        values(&answer),
+        answer.events(),
         message(&[called(0, "Read", "{\"path\":\"a\"}")], "tool_use")
     );
     assert!(check_follow_up(&scene).contains("Call it again"));
@@ -339,7 +331,7 @@ async fn a_model_that_cannot_be_asked_again_ends_in_an_error_of_its_shape() {
     )));
     let answer = scene.post("/v1/messages", &[], claude_body(true)).await;
     assert_eq!(
-        values(&answer).last().unwrap()["type"],
+        answer.events().last().unwrap()["type"],
         "error",
         "{}",
         answer.text()

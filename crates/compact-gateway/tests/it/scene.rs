@@ -176,6 +176,16 @@ impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
+
+    /// Returns the data of its events, as far as it is JSON.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let data = self
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        data.filter_map(|data| serde_json::from_str(data).ok())
+            .collect()
+    }
 }
 
 pub(crate) fn client() -> reqwest::Client {
