@@ -223,6 +223,14 @@ export type EventKind =
     /** What failed, in a word. */
     reason: string;
   }
+  /** A gateway told a client that its prompt cost more than its provider reported, as its user asked for. */
+  | {
+    event: "compact.client_nudged";
+    /** What the provider reported. */
+    reported_tokens: Tokens;
+    /** What the client was told. */
+    shown_tokens: Tokens;
+  }
   /** What was said last did not fit the window and was cut. */
   | {
     event: "compact.newest_cut";

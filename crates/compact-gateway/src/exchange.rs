@@ -299,7 +299,15 @@ async fn send_turn(
         }
     }
     count_answer(gateway, &outgoing, class.name(), answer.status());
-    relay_turn(gateway, outgoing, provider, turn, plain, answer).await
+    let nudge = turn.nudge.filter(|_| is_answered(&answer));
+    let session = turn.live.name.clone();
+    let response = relay_turn(gateway, outgoing, provider, turn, plain, answer).await;
+    let Some(nudge) = nudge else {
+        return response;
+    };
+    let noting = Arc::clone(gateway);
+    let note = move |reported, shown| noting.note_nudge(&session, reported, shown);
+    nudge.raise_usage(provider, response, Box::new(note))
 }
 
 /// Passes the answer of a session's request on, and its reports to the session.
@@ -448,7 +456,7 @@ async fn send_view(
     let body = match &turn.view {
         Some(view) => {
             headers.remove(CONTENT_ENCODING);
-            if turn.offers_lookups {
+            if turn.offers_lookups || turn.nudge.is_some() {
                 headers = readable_headers(&headers);
             }
             view.clone()

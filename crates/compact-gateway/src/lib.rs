@@ -24,6 +24,7 @@ mod limit;
 mod live;
 mod lookup;
 mod metric;
+mod nudge;
 mod preflight;
 mod received;
 mod refusal;
@@ -43,6 +44,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use compact::Compact;
 use compact::event::{CacheMiss, EventKind, EventScope, EventSink};
+use compact::token::Tokens;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
@@ -194,6 +196,21 @@ impl Gateway {
         let now = self.sessions.compact().clock().timestamp();
         self.sink
             .emit(&scope.event(EventKind::CacheMissed(miss), &now));
+    }
+
+    /// Says that a client was told of more tokens than its provider reported.
+    pub(crate) fn note_nudge(&self, session: &str, reported: Tokens, shown: Tokens) {
+        self.metrics.count_nudge();
+        let scope = EventScope {
+            session_id: session.to_owned(),
+            ..EventScope::default()
+        };
+        let nudged = EventKind::ClientNudged {
+            reported_tokens: reported,
+            shown_tokens: shown,
+        };
+        let now = self.sessions.compact().clock().timestamp();
+        self.sink.emit(&scope.event(nudged, &now));
     }
 
     fn note_session_count(&self) {

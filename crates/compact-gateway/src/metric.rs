@@ -22,6 +22,7 @@ pub(crate) struct GatewayMetrics {
     overflows: Family<OverflowLabels, Counter>,
     usage: Family<UsageLabels, Counter>,
     lookups: Counter,
+    nudges: Counter,
     preflight: Histogram,
     /// Requests that are being answered.
     pub(crate) in_flight: Gauge,
@@ -70,6 +71,7 @@ impl GatewayMetrics {
             overflows: Family::default(),
             usage: Family::default(),
             lookups: Counter::default(),
+            nudges: Counter::default(),
             preflight: Histogram::new(exponential_buckets(0.000_25, 2.0, 16)),
             in_flight: Gauge::default(),
             sessions: Gauge::default(),
@@ -106,6 +108,9 @@ impl GatewayMetrics {
         let lookups = self.lookups.clone();
         let help = "Calls of a model that were answered here";
         registry.register("lookups", help, lookups);
+        let nudges = self.nudges.clone();
+        let help = "Answers that told a client of more tokens than its provider reported";
+        registry.register("nudges", help, nudges);
         let preflight = self.preflight.clone();
         let help = "Time from a request's body to what is sent";
         registry.register("preflight_seconds", help, preflight);
@@ -158,6 +163,11 @@ impl GatewayMetrics {
     /// Counts calls of a model that were answered here.
     pub(crate) fn count_lookups(&self, calls: usize) {
         self.lookups.inc_by(calls as u64);
+    }
+
+    /// Counts an answer that tells a client of more tokens than its provider reported.
+    pub(crate) fn count_nudge(&self) {
+        self.nudges.inc();
     }
 
     /// Notes how long it took to find out what to send.

@@ -28,6 +28,7 @@ use crate::compaction::SummaryAnswer;
 use crate::identity::SessionKey;
 use crate::live::{LARGE_BODY, LiveSession};
 use crate::lookup;
+use crate::nudge::Nudge;
 use crate::refusal::{AnswerForm, TooLong};
 use crate::relay::SummaryProof;
 use crate::route::Endpoint;
@@ -82,6 +83,8 @@ pub(crate) struct SessionTurn {
     pub(crate) is_large: bool,
     /// Whether the model was offered to look things up.
     pub(crate) offers_lookups: bool,
+    /// What its client is told of its size, where that is not what its provider reports.
+    pub(crate) nudge: Option<Nudge>,
 }
 
 /// A request that was read.
@@ -244,7 +247,7 @@ impl Gateway {
                 let body = &request.plain;
                 self.sessions.note_progress(&key, &live, &session, body);
                 let action = send_prompt(request, &prompt, Arc::clone(&live), model);
-                self.offer_lookups(request, &session, action)
+                self.apply_offers(request, &session, action)
             }
             Err(error) if error.kind() == ErrorKind::Budget => PlannedAction::Refuse(TooLong {
                 tokens: needed_tokens(&error, window),
@@ -373,7 +376,7 @@ impl Gateway {
             let mut session = live.session.lock().await;
             let prompt = session.shrink(parsed, overflow).await.ok()??;
             let action = send_prompt(&request, &prompt, Arc::clone(&live), model);
-            match gateway.offer_lookups(&request, &session, action) {
+            match gateway.apply_offers(&request, &session, action) {
                 PlannedAction::Send(turn) => Some(turn),
                 _ => None,
             }
@@ -381,28 +384,33 @@ impl Gateway {
         shrunk.await?
     }
 
-    /// Adds tools of ours to a request whose history was compacted, where that is asked for.
-    fn offer_lookups(
+    /// Adds what is done with a request only where its user asked for it: tools of ours if its history was compacted, and a
+    /// nudge for a client whose history is longer than what is sent.
+    fn apply_offers(
         &self,
         request: &ModelRequest,
         session: &Session,
         action: PlannedAction,
     ) -> PlannedAction {
+        let PlannedAction::Send(turn) = action else {
+            return action;
+        };
+        let settings = self.settings();
         let is_compacted = session
             .state()
             .is_some_and(|state| state.known_ledger().is_some());
-        match action {
-            PlannedAction::Send(turn) if is_compacted && self.settings().offer_recall => {
-                let sent = turn.view.as_ref().unwrap_or(&request.plain);
-                let offered = lookup::offer_tools(request.provider, sent);
-                PlannedAction::Send(SessionTurn {
-                    offers_lookups: offered.is_some(),
-                    view: offered.or(turn.view),
-                    ..turn
-                })
-            }
-            action => action,
-        }
+        let sent = turn.view.as_ref().unwrap_or(&request.plain);
+        let nudge = Nudge::new(request.plain.len(), sent.len()).filter(|_| settings.nudge_clients);
+        let offered = match is_compacted && settings.offer_recall {
+            true => lookup::offer_tools(request.provider, sent),
+            false => None,
+        };
+        PlannedAction::Send(SessionTurn {
+            offers_lookups: offered.is_some(),
+            view: offered.or(turn.view),
+            nudge,
+            ..turn
+        })
     }
 
     fn window_of(&self, model: Option<&str>, limit: Option<Tokens>) -> Tokens {
@@ -432,6 +440,7 @@ fn send_prompt(
         receipt: prompt.receipt().map(|receipt| receipt.receipt_id.clone()),
         is_large: decision.tokens.0.saturating_mul(2) >= decision.window.0,
         offers_lookups: false,
+        nudge: None,
     })
 }
 

@@ -35,6 +35,8 @@ pub struct GatewaySettings {
     pub(crate) answer_compaction: CompactionAnswer,
     /// Whether models are offered to look up what a view leaves out.
     pub(crate) offer_recall: bool,
+    /// Whether clients are told what their own histories would have cost.
+    pub(crate) nudge_clients: bool,
     pub(crate) max_body: usize,
     pub(crate) max_sessions: usize,
     pub(crate) max_session_bytes: u64,
@@ -154,6 +156,7 @@ impl GatewaySettings {
             keys,
             answer_compaction: config.answer_compaction,
             offer_recall: config.offer_recall,
+            nudge_clients: config.nudge_clients,
             max_body: usize::try_from(config.max_body_mb * MEGABYTE).unwrap_or(usize::MAX),
             max_sessions: usize::try_from(config.max_sessions).unwrap_or(usize::MAX),
             max_session_bytes: config.max_session_mb * MEGABYTE,

@@ -47,12 +47,7 @@ impl UsageReader {
     /// Reads answers of a provider with these headers.
     pub(crate) fn new(provider: Provider, headers: &HeaderMap) -> UsageReader {
         UsageReader {
-            source: match provider {
-                Provider::OpenAiChat => UsageSource::OpenAiChat,
-                Provider::OpenAiResponses => UsageSource::OpenAiResponses,
-                Provider::Anthropic => UsageSource::Anthropic,
-                Provider::Gemini => UsageSource::Gemini,
-            },
+            source: usage_source(provider),
             form: match is_event_stream(headers) {
                 true => ReportForm::Lines,
                 false => ReportForm::Document,
@@ -121,8 +116,7 @@ impl UsageReader {
     }
 
     fn read_json(&mut self, json: &[u8]) {
-        // Few events have one, and this is told in a fraction of the time.
-        if memmem::find(json, b"\"usage").is_none() {
+        if !may_report(json) {
             return;
         }
         match serde_json::from_slice(json.trim_ascii()) {
@@ -140,6 +134,21 @@ impl UsageReader {
             Some(report) => report.updated(later),
             None => later,
         });
+    }
+}
+
+/// Returns whether there may be a report in this text: few events have one, and this is told in a fraction of the time.
+pub(crate) fn may_report(text: &[u8]) -> bool {
+    memmem::find(text, b"\"usage").is_some()
+}
+
+/// Returns how a provider reports.
+pub(crate) fn usage_source(provider: Provider) -> UsageSource {
+    match provider {
+        Provider::OpenAiChat => UsageSource::OpenAiChat,
+        Provider::OpenAiResponses => UsageSource::OpenAiResponses,
+        Provider::Anthropic => UsageSource::Anthropic,
+        Provider::Gemini => UsageSource::Gemini,
     }
 }
 

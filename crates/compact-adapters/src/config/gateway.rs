@@ -31,6 +31,9 @@ pub struct GatewayConfig {
     pub answer_compaction: CompactionAnswer,
     /// Whether models may look up what a view leaves out, with two tools that their clients do not see.
     pub offer_recall: bool,
+    /// Whether clients are told what their own histories would have cost, not the views that were sent, so that they
+    /// compact of their own accord.
+    pub nudge_clients: bool,
     /// The largest request that is read, in megabytes.
     pub max_body_mb: u64,
     /// The most sessions that are kept in memory.
@@ -66,6 +69,7 @@ impl Default for GatewayConfig {
             keys: Vec::new(),
             answer_compaction: CompactionAnswer::Ours,
             offer_recall: false,
+            nudge_clients: false,
             max_body_mb: 64,
             max_sessions: 1024,
             max_session_mb: 1024,

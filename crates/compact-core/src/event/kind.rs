@@ -134,6 +134,14 @@ pub enum EventKind {
         /// What failed, in a word.
         reason: String,
     },
+    /// A gateway told a client that its prompt cost more than its provider reported, as its user asked for.
+    #[serde(rename = "compact.client_nudged")]
+    ClientNudged {
+        /// What the provider reported.
+        reported_tokens: Tokens,
+        /// What the client was told.
+        shown_tokens: Tokens,
+    },
     /// What was said last did not fit the window and was cut.
     #[serde(rename = "compact.newest_cut")]
     NewestCut {
@@ -472,7 +480,8 @@ impl EventKind {
             | EventKind::Usage(_)
             | EventKind::UsageMissing(_)
             | EventKind::UsageReset
-            | EventKind::CacheMissed(_) => Vec::new(),
+            | EventKind::CacheMissed(_)
+            | EventKind::ClientNudged { .. } => Vec::new(),
         }
     }
 }

@@ -201,6 +201,10 @@ fn samples() -> Vec<Event> {
         plain(EventKind::FailedOpen {
             reason: "storage".to_owned(),
         }),
+        plain(EventKind::ClientNudged {
+            reported_tokens: Tokens(40_000),
+            shown_tokens: Tokens(190_000),
+        }),
         counted(EventKind::NewestCut { entries: 1 }),
         plain(EventKind::Failed {
             error: "no room left".to_owned(),

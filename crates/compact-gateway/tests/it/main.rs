@@ -5,6 +5,7 @@ mod augment;
 mod compaction;
 mod hostile;
 mod lookup;
+mod nudge;
 mod overflow;
 mod passing;
 mod scene;
