@@ -98,14 +98,17 @@ impl Upstream {
     }
 }
 
-/// Returns whether a path has a segment that stands for a folder above or for its own, which servers resolve: what
-/// stands before the path would not hold.
+/// Returns whether a path has a segment that stands for a folder above or for its own, which servers resolve, some only
+/// once they have left out what follows a semicolon: what stands before the path would not hold.
 fn has_dot_segment(target: &str) -> bool {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
-    let path = path.replace("%2e", ".").replace("%2E", ".");
-    let path = path.replace("%2f", "/").replace("%2F", "/");
-    path.split(['/', '\\'])
-        .any(|segment| matches!(segment, "." | ".."))
+    let path = path.to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/");
+    let path = path.replace("%5c", "/").replace("%3b", ";");
+    path.split(['/', '\\']).any(|segment| {
+        let name = segment.split(';').next().unwrap_or(segment);
+        matches!(name, "." | "..")
+    })
 }
 
 /// Connections to all upstreams, used again and again.
@@ -175,13 +178,18 @@ mod tests {
         assert_eq!(address("//evil.example/x"), at("//evil.example/x"));
         assert_eq!(address("@evil.example/x"), None);
         assert_eq!(address("http://evil.example/"), None);
-        assert_eq!(address("/v1/..x/a.b?c=/../d"), at("/v1/..x/a.b?c=/../d"));
+        for plain in ["/v1/..x/a.b?c=/../d", "/v1/a;b=../x", "/v1/;a/x"] {
+            assert_eq!(address(plain), at(plain));
+        }
         for climbing in [
             "/../v1/x",
             "/v1/./x",
             "/v1/%2E%2e/x",
             "/v1/x/..",
             "/v1/..%2fx",
+            "/v1/..%5Cx",
+            "/v1/..;/x",
+            "/v1/%2e%2E%3Ba=b/x",
         ] {
             assert_eq!(address(climbing), None, "{climbing}");
         }

@@ -1,7 +1,7 @@
 //! Reads what an upstream reports while its answer passes: nothing is held back, and what cannot be read is
 //! left alone.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use compact::format::usage::{ReportedUsage, UsageSource};
 use compact::format::validate::Provider;
@@ -37,10 +37,27 @@ enum ReportForm {
 /// What turns an answer's bytes into text.
 enum Unpacker {
     Plain,
-    Gzip(Box<flate2::write::GzDecoder<Vec<u8>>>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, Vec<u8>>>),
+    Gzip(Box<flate2::write::GzDecoder<BoundedText>>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, BoundedText>>),
     /// An encoding that is not known, or that did not hold.
     None,
+}
+
+/// What a chunk unpacks to; an upstream may pack much into little.
+#[derive(Default)]
+struct BoundedText(Vec<u8>);
+
+impl Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len().saturating_add(bytes.len()) > LONGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl UsageReader {
@@ -162,8 +179,11 @@ impl Unpacker {
     fn new(headers: &HeaderMap) -> Unpacker {
         match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
             None | Some(b"identity") => Unpacker::Plain,
-            Some(b"gzip") => Unpacker::Gzip(Box::new(flate2::write::GzDecoder::new(Vec::new()))),
-            Some(b"zstd") => zstd::stream::write::Decoder::new(Vec::new())
+            Some(b"gzip") => {
+                let decoder = flate2::write::GzDecoder::new(BoundedText::default());
+                Unpacker::Gzip(Box::new(decoder))
+            }
+            Some(b"zstd") => zstd::stream::write::Decoder::new(BoundedText::default())
                 .map_or(Unpacker::None, |decoder| Unpacker::Zstd(Box::new(decoder))),
             Some(_) => Unpacker::None,
         }
@@ -176,12 +196,12 @@ impl Unpacker {
             Unpacker::Gzip(decoder) => {
                 decoder.write_all(chunk).ok()?;
                 decoder.flush().ok()?;
-                std::mem::take(decoder.get_mut())
+                std::mem::take(decoder.get_mut()).0
             }
             Unpacker::Zstd(decoder) => {
                 decoder.write_all(chunk).ok()?;
                 decoder.flush().ok()?;
-                std::mem::take(decoder.get_mut())
+                std::mem::take(decoder.get_mut()).0
             }
             Unpacker::None => return None,
         };
@@ -244,6 +264,26 @@ mod tests {
         let unknown = headers(&[(CONTENT_ENCODING, "br")]);
         let reader = UsageReader::new(Provider::Anthropic, &unknown);
         assert_eq!(tokens(reader, &packed, 11), None);
+    }
+
+    #[test]
+    fn an_answer_that_unpacks_to_more_than_is_read_is_given_up() {
+        let zeros = vec![b' '; 256 << 20];
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&zeros).unwrap();
+        for (name, bomb) in [
+            ("gzip", gzip.finish().unwrap()),
+            ("zstd", zstd::encode_all(&*zeros, 1).unwrap()),
+        ] {
+            let mut unpacker = Unpacker::new(&headers(&[(CONTENT_ENCODING, name)]));
+            assert!(unpacker.unpack(&bomb).is_none(), "{name}");
+            let room = match unpacker {
+                Unpacker::Gzip(mut decoder) => decoder.get_mut().0.capacity(),
+                Unpacker::Zstd(mut decoder) => decoder.get_mut().0.capacity(),
+                Unpacker::Plain | Unpacker::None => 0,
+            };
+            assert!((1..=2 * LONGEST).contains(&room), "{name}: {room}");
+        }
     }
 
     #[test]
