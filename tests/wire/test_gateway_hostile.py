@@ -92,3 +92,14 @@ def test_nesting_is_cheap_on_every_wire(served, path):
     # Reading the bytes and passing them on takes a second in a build without optimisation.
     assert status < 500 and seconds <= 10, f"{status}, {seconds} s"
     assert served.peak() <= 6 * LARGEST
+
+
+def test_a_message_of_many_parts_costs_as_much_as_it_is_long(served):
+    def blocks(count: int) -> bytes:
+        parts = ",".join(f'{{"type":"text","text":"{number}"}}' for number in range(count))
+        return ('{"model":"claude-sonnet-4-5","max_tokens":1000,"messages":[{"role":"user","content":[' + parts + "]}]}").encode()
+
+    served.post("/v1/messages", blocks(10))
+    _, few = served.post("/v1/messages", blocks(30_000))
+    _, many = served.post("/v1/messages", blocks(120_000))
+    assert many <= 6 * few + 0.5, f"{many} s, a quarter of it {few} s"

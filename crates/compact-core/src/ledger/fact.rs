@@ -265,11 +265,10 @@ impl SentenceKind {
     }
 }
 
-/// Whether words stand in one message with a tool's answer: a person's who spoke meanwhile, or a client's. They are told,
+/// Whether words may stand in one message with a tool's answer: a person's who spoke meanwhile, or a client's. They are told,
 /// and rule nothing.
-fn is_beside_result(entry: &Entry, reading: &BlockReading<'_>) -> bool {
+fn may_stand_beside_result(reading: &BlockReading<'_>) -> bool {
     reading.voice == Voice::Tool
-        && entry.has_results()
         && reading.text.len() <= BESIDE
         && !reading.text.trim().is_empty()
         && attribute_speech(&reading.text) != Speech::Host
@@ -317,6 +316,8 @@ pub(super) struct FactCollector {
     agent_calls: HashSet<String, foldhash::fast::FixedState>,
     /// The entry in whose words something was pasted that no mark closed: its further blocks belong to it.
     open_paste: Option<u32>,
+    /// The entry that was looked through for results last, and whether it holds some: it may have very many blocks.
+    results_in: Option<(u32, bool)>,
 }
 
 impl FactCollector {
@@ -441,6 +442,18 @@ impl FactCollector {
         }
     }
 
+    /// Returns whether an entry holds results of tools.
+    fn find_results(&mut self, ordinal: u32, entry: &Entry) -> bool {
+        match self.results_in {
+            Some((of, holds_results)) if of == ordinal => holds_results,
+            _ => {
+                let holds_results = entry.has_results();
+                self.results_in = Some((ordinal, holds_results));
+                holds_results
+            }
+        }
+    }
+
     fn collect_words(&mut self, ordinal: u32, entry: &Entry, reading: &BlockReading<'_>) {
         let whole = |text: &str, chars| Fact {
             ordinal,
@@ -451,13 +464,14 @@ impl FactCollector {
             let pasted = reading.text.trim();
             return self.push_request(ordinal, &format!("[pasted: {pasted}]"));
         }
-        if reading.voice == Voice::User && entry.is_user_message() && !cue::is_thanks(&reading.text)
-        {
+        let holds_results = self.find_results(ordinal, entry);
+        let is_own = reading.voice == Voice::User && entry.meta.kind == EntryKind::Message;
+        if is_own && !holds_results && !cue::is_thanks(&reading.text) {
             self.facts
                 .requests
                 .push(whole(&reading.text, REQUEST_CHARS));
         }
-        if is_beside_result(entry, reading) {
+        if holds_results && may_stand_beside_result(reading) {
             self.facts.requests.push(whole(&reading.text, BESIDE));
         }
         if reading.voice == Voice::Model {
