@@ -100,7 +100,7 @@ const SIZES: [RequestSize; 4] = [
 /// Measures, prints tables, and fails where a limit is exceeded.
 pub(crate) fn bench_gateway(console: &Console) -> Result<()> {
     proxy::install_proxies(console)?;
-    let command = built_command()?;
+    let command = built_command(console)?;
     let folder = shell::target_folder().join("bench/gateway");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("could not clear the folder of the bench")?;
@@ -137,21 +137,11 @@ pub(crate) fn bench_gateway(console: &Console) -> Result<()> {
 }
 
 /// Returns the command that `COMPACTCTL` names, or builds it as shipped.
-fn built_command() -> Result<PathBuf> {
+fn built_command(console: &Console) -> Result<PathBuf> {
     if let Some(command) = std::env::var_os("COMPACTCTL") {
         return Ok(PathBuf::from(command));
     }
-    shell::run(
-        "cargo",
-        &[
-            "build",
-            "--quiet",
-            "--profile",
-            "dist",
-            "--package",
-            "compactctl",
-        ],
-    )?;
+    shell::build_command(console, &["--profile", "dist"])?;
     Ok(shell::target_folder().join("dist/compactctl"))
 }
 

@@ -77,8 +77,8 @@ const PROOFS: &[Proof] = &[
     },
     Proof {
         name: "gateway-soak",
-        shows: "two gateways on one store, one killed again and again: no client hears of an overflow, no prompt lacks what was said last or holds another session's words, every archive restores",
-        trials: 1_000,
+        shows: "two gateways on one store, one killed again and again: no client hears of an overflow, no prompt lacks what was said last, holds another session's words or parts a call from its result, every archive restores",
+        trials: 10_000,
         test: ProofTest::Command("tests/wire/test_gateway_soak.py"),
     },
     Proof {

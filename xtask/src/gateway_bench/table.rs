@@ -185,12 +185,11 @@ pub(super) fn print(figures: &[Figure], limits: &[Limit]) {
                 figure.added_to_events(direct, 0.99),
             ],
         };
-        let sign = if figure.kind == ProxyKind::Direct {
-            ""
-        } else {
-            "+"
-        };
-        let times = times.map(|time| format!("{sign}{time:.2}")).join(" | ");
+        let times = times.map(|time| match figure.kind {
+            ProxyKind::Direct => format!("{time:.2}"),
+            _ => format!("{time:+.2}"),
+        });
+        let times = times.join(" | ");
         println!(
             "| {} | {} | {times} | {:.2} | {:.0} MB | {} of {} |",
             figure.size,
