@@ -279,6 +279,20 @@ def test_a_compaction_of_its_own_accord_is_answered_by_us(name, request, tmp_pat
     check_summary_is_ours(model)
 
 
+def test_a_nudged_agent_compacts_of_its_own_accord_and_is_answered_by_us(request, tmp_path, model, program):
+    agent = launched("codex", request, tmp_path, model, program, COMPACT_GATEWAY_NUDGE_CLIENTS="true")
+    config = agent.settings / "config.toml"
+    config.write_text(f"model_auto_compact_token_limit = {2 * WINDOW}\n" + config.read_text())
+    model.steps = 30
+    assert agent.work_on(TASK) == DONE
+    assert steps_of(agent) == [f"step-{step}" for step in range(1, 31)]
+    assert not model.refused and not model.summaries, "views were enough, and no model was asked for a summary"
+    check_no_refusal(agent)
+    [transcript] = agent.home.glob(agent.transcripts)
+    kinds = [json.loads(line)["type"] for line in transcript.read_text().splitlines()]
+    assert "compacted" in kinds, "what the model used alone would not have made it compact"
+
+
 def sessions_of(agent) -> set[str]:
     listed = json.loads(agent.compactctl("archive", "list", "--json"))
     return {session["session_id"] for session in listed["sessions"]}

@@ -137,7 +137,7 @@ async fn a_nudged_client_hears_what_its_own_history_would_have_cost() {
 async fn an_error_and_a_stream_without_a_report_are_no_nudge() {
     let (scene, log) = open_scene(true, chat_answer).await;
     let silent = json!({"choices": [{"index": 0, "delta": {"content": "Done."}}]});
-    scene.script(events(&[silent.clone()]));
+    scene.script(events(std::slice::from_ref(&silent)));
     let (answer, _, _) = ask(&scene, "/v1/chat/completions", 40).await;
     assert_eq!(answer.events(), [silent]);
     let error = json!({"error": {"message": "overloaded", "usage": {"prompt_tokens": 5}}});
