@@ -36,9 +36,9 @@ const ASKED_SHARE: u64 = 4;
 /// Where every text of a unit would be cut to fewer tokens, only scraps and pointers would be left of it.
 const SCRAP: Tokens = Tokens(28);
 
-/// In a budget that somebody named, fresh answers of tools are whole while they leave the summary so
-/// many tokens, or four fifths of a small budget: there the ledger's lines tell more than an answer
-/// that takes their room.
+/// In a budget that somebody named and that is a small part of the history, fresh answers of tools are whole while they leave
+/// the summary so many tokens, or four fifths of a small budget: there the ledger's lines tell more than an answer
+/// that takes their room. In a larger one they are whole while they fit.
 const SMALL_SUMMARY: Tokens = Tokens(8_192);
 
 /// The newest request is clipped when it would take more than one part in so many of the budget; the first
@@ -335,8 +335,11 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
                 None => words.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
             }
         }
-        let room = self.free() - rest.max(self.small_summary());
-        if !self.take_whole(&answers, room) {
+        let beside = match self.has_large_budget() {
+            true => rest + least,
+            false => rest.max(self.small_summary()),
+        };
+        if !self.take_whole(&answers, self.free() - beside) {
             answers.iter().for_each(|u| self.set(*u, UnitFate::Demoted));
         }
     }
@@ -350,7 +353,13 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         whole <= room
     }
 
-    /// The smallest summary beside fresh answers in a budget that somebody named.
+    /// Whether somebody named a budget that is a large part of the history: there turns are worth more than lines about them.
+    fn has_large_budget(&self) -> bool {
+        let history: Units = self.scene.costs.iter().copied().sum();
+        self.scene.is_named && self.budget.0.saturating_mul(TURNS_PART) >= history.0
+    }
+
+    /// The smallest summary beside fresh answers in a budget that somebody named and that is a small part of the history.
     fn small_summary(&self) -> Units {
         let most = Units(self.budget.0 * 4 / 5);
         self.scene.estimator.to_units(SMALL_SUMMARY).min(most)
@@ -561,12 +570,10 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     /// budget that somebody named about holds it. Turns read better than lines about them, and the summary has the rest.
     fn offer_turns(&self, units: &[usize]) -> Option<Vec<UnitOffer>> {
         let scene = self.scene;
-        let history: Units = scene.costs.iter().copied().sum();
-        let is_large = self.budget.0.saturating_mul(TURNS_PART) >= history.0;
         // Behind an earlier summary stands far more than the turns that are left beside it.
         let mut kinds = scene.outline.units.iter().map(|unit| &unit.kind);
         let goes_on = kinds.any(|kind| matches!(kind, UnitKind::Summary));
-        if !scene.is_named || !is_large || goes_on {
+        if !self.has_large_budget() || goes_on {
             return None;
         }
         let rest = self.budget - Units(self.budget.0 / 10 * TURNS_SHARE);
