@@ -15,6 +15,8 @@ use crate::cue_list::{PhraseList, WordList, cue_file};
 
 static RULE: PhraseList = PhraseList::anywhere(cue_file!("rule"));
 static ORDER: PhraseList = PhraseList::anywhere(cue_file!("order"));
+static NO_ORDER: PhraseList = PhraseList::at_start(cue_file!("no_order"));
+static SUPPOSITION: PhraseList = PhraseList::anywhere(cue_file!("supposition"));
 static RULE_LABEL: PhraseList = PhraseList::anywhere(cue_file!("rule_label"));
 static REVISION: PhraseList = PhraseList::anywhere(cue_file!("revision"));
 static LIFTING: PhraseList = PhraseList::anywhere(cue_file!("lifting"));
@@ -31,7 +33,7 @@ static FAILED_CHECK_LINE: PhraseList = PhraseList::at_start(cue_file!("failed_ch
 static FAILURE_COUNTS: WordList = WordList::new(cue_file!("failure_count"));
 static FIRM: PhraseList = PhraseList::anywhere(cue_file!("firm"));
 static TASK: PhraseList = PhraseList::anywhere(cue_file!("task"));
-static THANKS: PhraseList = PhraseList::anywhere(cue_file!("thanks"));
+static THANKS: WordList = WordList::new(cue_file!("thanks"));
 static FINISHED: PhraseList = PhraseList::anywhere(cue_file!("finished"));
 static UNFINISHED: PhraseList = PhraseList::anywhere(cue_file!("unfinished"));
 static CREATION: PhraseList = PhraseList::anywhere(cue_file!("creation"));
@@ -53,6 +55,7 @@ static AFTER_POINTER: WordList = WordList::new(cue_file!("after_pointer"));
 static ORDER_OPENERS: WordList = WordList::new(cue_file!("order_opener"));
 static PROGRAM_LINES: WordList = WordList::new(cue_file!("program_line"));
 static EXPLANATIONS: WordList = WordList::new(cue_file!("explanation"));
+static NEGATIONS: WordList = WordList::new("never\ndon't\ndont\ndo\nno\n");
 static MAKING: WordList = WordList::new(cue_file!("making"));
 
 // The two patterns below are constants covered by a test: one that does not compile matches nothing.
@@ -248,23 +251,39 @@ pub(crate) fn points_back(sentence: &str) -> bool {
     false
 }
 
-/// A short word of thanks, which asks for nothing.
+/// The longest message that may be one of thanks alone, in bytes.
+const THANKS_BYTES: usize = 70;
+
+/// A short word of thanks, which asks for nothing: "OK, rename the table" does.
 pub(crate) fn is_thanks(message: &str) -> bool {
-    message.len() <= 70
-        && THANKS.is_in(head(message, 24))
-        && !message.contains(['/', '?', ':'])
-        && !message.bytes().any(|b| b.is_ascii_digit())
+    let bare = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.to_lowercase()
+    };
+    message.len() <= THANKS_BYTES
+        && message
+            .split_whitespace()
+            .map(bare)
+            .all(|word| word.is_empty() || THANKS.has(&word))
 }
 
 /// Whether a clause of the sentence opens with an order.
 fn opens_with_order(sentence: &str) -> bool {
     ORDER.starts_in(sentence).any(|start| {
-        let before = sentence.get(..start).unwrap_or("").trim_end();
+        let (before, order) = sentence.split_at_checked(start).unwrap_or((sentence, ""));
+        let before = before.trim_end();
         let last = before.rsplit(' ').next().unwrap_or("").to_ascii_lowercase();
-        before.is_empty()
+        let opens = before.is_empty()
             || before.ends_with([',', ';', ':', '(', '-', '*', '.', '!'])
-            || ORDER_OPENERS.has(&last)
+            || ORDER_OPENERS.has(&last) && !(goes_on(order) && SUPPOSITION.is_in(before));
+        opens && !NO_ORDER.is_in(order)
     })
+}
+
+/// Whether words go on with what a sentence supposed before them: "UTC would be consistent and avoid surprises".
+fn goes_on(order: &str) -> bool {
+    let head = order.split(' ').next().unwrap_or("");
+    !NEGATIONS.has(&head.to_ascii_lowercase())
 }
 
 /// A line that a program wrote: `Error: should be true`.

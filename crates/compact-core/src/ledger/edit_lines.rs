@@ -61,6 +61,21 @@ pub(crate) fn is_document(path: &str) -> bool {
     DOCUMENTS.iter().any(|end| path.ends_with(end))
 }
 
+/// Words of a path that say that a file tests others, or holds what tests need.
+const TEST_WORDS: [&str; 8] = [
+    "test", "tests", "spec", "specs", "testdata", "fixture", "fixtures", "mocks",
+];
+
+/// Whether a file tests others: the values in it are made up for its cases.
+pub(crate) fn is_test_file(path: &str) -> bool {
+    let mut words = path.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| {
+        TEST_WORDS
+            .iter()
+            .any(|test| word.eq_ignore_ascii_case(test))
+    })
+}
+
 /// Returns the changed lines of a call's edit to the file at `path`; `text` is the call as it reads.
 pub(super) fn changed_lines(path: &str, text: &str, arguments: &str) -> String {
     let mut lines = EditLines {
@@ -144,7 +159,7 @@ impl EditLines {
                 .strip_prefix("*** ")
                 .or_else(|| line.strip_prefix("+++ "))
             {
-                is_here = head.trim().ends_with(path);
+                is_here = head.trim().trim_matches('"').ends_with(path);
                 continue;
             }
             if !is_here || line.starts_with("---") {
@@ -211,6 +226,13 @@ fn split_imports<'l, 't: 'l>(
         };
     }
     (imports, others)
+}
+
+/// Whether a line is no more than what a program takes from others.
+pub(crate) fn is_import(line: &str) -> bool {
+    let line = line.trim();
+    let is_quoted = line.starts_with('"') && line.ends_with('"') && line.contains('/');
+    opens_import(line) || is_quoted && !line.contains(' ')
 }
 
 /// Whether a line begins to say what a program takes from others.

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::answer::{self, AskedFor};
 use super::call_field::CallFields;
 use super::cue;
+use super::diffed_file::{DiffedFile, diffed_files, may_show_diff};
 use super::entity::{BlockPlace, Voice};
 use super::file::{FileAct, FileFact, FileTable};
 use super::language::{LanguageCue, TextLanguage, text_language};
@@ -138,6 +139,9 @@ pub struct Facts {
     pub made: Vec<Fact>,
     /// Files, the most recently touched last.
     pub files: Vec<FileFact>,
+    /// Files of the diffs that tools showed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diffs: Vec<DiffedFile>,
     /// Commands and failed calls.
     pub runs: Vec<ToolRun>,
     /// The newest plan.
@@ -161,6 +165,7 @@ const DECISIONS: usize = 512;
 const OPEN: usize = 128;
 const DONE: usize = 256;
 const MADE: usize = 128;
+const DIFFS: usize = 256;
 const RUNS: usize = 512;
 const TASKS: usize = 128;
 const REQUEST_CHARS: usize = 8_000;
@@ -421,6 +426,11 @@ impl FactCollector {
             false => outcome,
         };
         run.answer = Some(place);
+        if run.path.is_none() && may_show_diff(&run.text) {
+            self.facts
+                .diffs
+                .extend(diffed_files(run.ordinal, &reading.text));
+        }
         run.end = match run.path {
             Some(_) => None,
             None => ending(&reading.text),
@@ -680,6 +690,7 @@ impl Facts {
         self.open.extend(later.open);
         self.done.extend(later.done);
         self.made.extend(later.made);
+        self.diffs.extend(later.diffs);
         self.runs.extend(later.runs);
         let mut files = FileTable::from_files(std::mem::take(&mut self.files));
         later.files.into_iter().for_each(|file| files.touch(file));
@@ -748,6 +759,7 @@ impl Facts {
         truncate_to_newest(&mut self.open, OPEN);
         truncate_to_newest(&mut self.done, DONE);
         truncate_to_newest(&mut self.made, MADE);
+        truncate_to_newest(&mut self.diffs, DIFFS);
         truncate_to_newest(&mut self.runs, RUNS);
         truncate_to_newest(&mut self.tasks, TASKS);
         truncate_to_newest(&mut self.task_ends, TASKS);

@@ -8,6 +8,7 @@ mod answer;
 mod call_field;
 mod check;
 mod cue;
+mod diffed_file;
 mod draw;
 mod edit_lines;
 mod entity;
@@ -31,6 +32,7 @@ use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 pub use check::FailedRun;
+pub use diffed_file::DiffedFile;
 pub use entity::{BlockPlace, Entity, Mention, Voice};
 pub use excerpt::Excerpt;
 pub use fact::{Fact, Facts, PlanStep, TaskPlan, ToolRun, ToolRunOutcome};
@@ -40,10 +42,11 @@ pub use task::{BackgroundTask, ShownEnd, TaskEnd};
 
 pub(crate) use cue::{
     is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order, is_postponement,
-    is_prohibition, is_replacement, is_revision, is_standing_rule, reports_failure,
+    is_prohibition, is_release, is_replacement, is_revision, is_standing_rule, reports_failure,
     reports_passing, rule_label,
 };
-pub(crate) use edit_lines::{comment_text, is_document};
+pub(crate) use diffed_file::may_show_diff;
+pub(crate) use edit_lines::{comment_text, is_document, is_import, is_test_file};
 pub(crate) use language::is_unspaced;
 pub(crate) use revocation::{Revocations, RevokedStatement};
 pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};

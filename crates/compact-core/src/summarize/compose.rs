@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::diff_table::DiffTable;
 use super::fact_line::{self, FactLine, RuleSpan};
 use super::file_state::FileStates;
 use super::form::NameForms;
@@ -39,6 +40,8 @@ pub(super) struct SummaryMaterial<'m> {
 
 /// The share of the characters that the user's messages may take before others are told.
 const USER_SHARE: f64 = 0.5;
+/// The share that the names of changed files may take before others are told.
+const FILES_SHARE: f64 = 0.12;
 /// Of a message, so many characters are told at least.
 const LEAST_MESSAGE: usize = 200;
 /// Texts cost different amounts: so much more is chosen than should fit, and the least of it is cut.
@@ -67,8 +70,9 @@ impl SummaryMaterial<'_> {
     pub(super) fn compose(&self, chars: f64) -> SummaryBody {
         let forms = NameForms::from_names(self.groups);
         let mut table = PieceTable::default();
-        let claims = self.claim_words(&mut table, chars);
+        let mut claims = self.claim_words(&mut table, chars);
         self.push_others(&mut table, &forms, chars);
+        claims.first.extend(self.changed_files(&table, chars));
         let mut choice = self.choice(&table, &forms);
         claims.first.iter().for_each(|nth| choice.take(*nth));
         let cost = |nth: &usize| {
@@ -198,6 +202,29 @@ impl SummaryMaterial<'_> {
         }
     }
 
+    /// The names of the files that were changed, the newest first, as many as their share holds: whoever goes on must know
+    /// them all, also those whose names the view shows for another reason.
+    fn changed_files(&self, table: &PieceTable, chars: f64) -> Vec<usize> {
+        if self.size == SummarySize::Small || self.template.rank(SectionTopic::Files).is_none() {
+            return Vec::new();
+        }
+        let pieces = table.pieces.iter().enumerate();
+        let is_file = |piece: &Piece| {
+            let is_name = piece.place == 0 && piece.form == PieceForm::Text;
+            is_name && table.topic_of(piece) == Some(SectionTopic::Files)
+        };
+        let mut files: Vec<(usize, &Piece)> = pieces.filter(|(_, p)| is_file(p)).collect();
+        files.sort_by_key(|(_, piece)| Reverse(piece.ordinal));
+        let mut seen = HashSet::new();
+        files.retain(|(_, piece)| seen.insert(piece.head));
+        let mut spent = 0.0;
+        let fits = |(_, piece): &&(usize, &Piece)| -> bool {
+            spent += (piece.cost() + table.head_cost(piece.head)) as f64;
+            spent <= chars * FILES_SHARE
+        };
+        files.iter().take_while(fits).map(|(nth, _)| *nth).collect()
+    }
+
     /// Whether a line says where the work stands, and comes before what was said; in a small summary the user's words
     /// do.
     fn is_state(&self, line: &FactLine) -> bool {
@@ -218,6 +245,7 @@ impl SummaryMaterial<'_> {
             push_line(table, line, worth, SummarySize::Full);
         }
         let ledger = self.request.ledger;
+        let files = FileStates::from_ledger(ledger, self.root);
         if self.template.rank(SectionTopic::Story).is_some() {
             speech::push_replies(table, ledger, self.template, self.root, self.words);
         }
@@ -226,7 +254,8 @@ impl SummaryMaterial<'_> {
             ledger,
             template: self.template,
             root: self.root,
-            files: &FileStates::from_ledger(ledger, self.root),
+            files: &files,
+            diffs: &DiffTable::from_ledger(ledger, self.root, &files),
             forms,
             names: self.groups,
             opened: HashMap::default(),

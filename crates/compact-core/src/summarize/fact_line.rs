@@ -165,8 +165,9 @@ fn rule_lines(
         .rules
         .iter()
         .filter(|f| f.voice != Voice::System && revoked.is_live(f));
-    let rules = live.map(|f| (f, None));
     let releases = rule_releases(facts, revoked);
+    let is_release = |rule: &Fact| releases.iter().any(|r| std::ptr::eq(r.fact, rule));
+    let rules = live.filter(|f| !is_release(f)).map(|f| (f, None));
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
     told.sort_by_key(|(f, about)| {
@@ -379,9 +380,12 @@ const TASKS: usize = 4;
 const CHECKS: usize = 3;
 const STATE_COMMAND: usize = 100;
 
-/// Where the work stands: how the newest checks ended, and what runs in the background.
+/// Where the work stands: how the newest checks ended, and what runs in the background. A check that is older than the last
+/// change says nothing of it.
 fn state_lines(facts: &Facts) -> Vec<FactLine> {
     let line = |ordinal, text| new_fact_line(SectionTopic::State, ordinal, text);
+    let changed = facts.files.iter().filter(|file| file.is_changed());
+    let changed = changed.map(|file| file.ordinal).max().unwrap_or(0);
     let tasks: Vec<&BackgroundTask> = facts
         .running_tasks()
         .filter(|task| !only_looks(facts, task))
@@ -397,7 +401,11 @@ fn state_lines(facts: &Facts) -> Vec<FactLine> {
             ToolRunOutcome::Failed(why) => format!("failed: {why}"),
             _ => run.end.as_deref().unwrap_or("ok").to_owned(),
         };
-        line(run.ordinal, format!("last run of {command} → {end}"))
+        let since = match changed > run.ordinal {
+            true => format!(" (files changed since, #{changed})"),
+            false => String::new(),
+        };
+        line(run.ordinal, format!("last run of {command} → {end}{since}"))
     });
     checks.chain(running).collect()
 }
@@ -411,7 +419,8 @@ pub(super) fn order_line(early: &[u64]) -> Option<FactLine> {
     let named: Vec<String> = early.iter().map(|ordinal| format!("#{ordinal}")).collect();
     let skipped = named.len().saturating_sub(EARLY);
     let named = named.get(skipped..).unwrap_or_default().join(", ");
-    let text = format!("below this summary, yet older than the end of its story: {named}");
+    let text =
+        format!("older than the end of the story, though they stand below this summary: {named}");
     let ordinal = u32::try_from(last).unwrap_or(u32::MAX);
     Some(new_fact_line(SectionTopic::State, ordinal, text))
 }

@@ -133,6 +133,8 @@ fn push_running(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece
     let mut above: Option<&Piece> = None;
     for (_, piece) in group {
         match above {
+            // A list that begins at its second item says so.
+            None if piece.place > 0 => out.push_str("… "),
             None => {}
             Some(above) if piece.place == above.place + 1 && ends_sentence(&above.text) => {
                 out.push(' ');

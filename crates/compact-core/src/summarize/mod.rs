@@ -4,8 +4,10 @@
 //! order; then the files. Everything told is whole: a message, a sentence, a line, a command with its
 //! outcome. Nothing is paraphrased, so nothing is invented.
 
+mod change;
 mod checkpoint;
 mod compose;
+mod diff_table;
 mod fact_line;
 mod file_state;
 mod finish;

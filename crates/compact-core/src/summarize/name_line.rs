@@ -95,6 +95,12 @@ pub(super) fn is_taken_out(ledger: &Ledger, mention: &Mention) -> bool {
     argument.is_some_and(|name| TAKEN_OUT.contains(&name))
 }
 
+/// The line that a mention stands in.
+pub(super) fn line_of_mention<'l>(ledger: &'l Ledger, mention: &Mention) -> Option<&'l str> {
+    let (excerpt, offset) = excerpt_at(ledger, mention)?;
+    line_around(&excerpt.text, offset)
+}
+
 /// The line around a place in a text; of a very long one the words near it, so that the work is bounded.
 fn line_around(text: &str, offset: usize) -> Option<&str> {
     let least = text.floor_char_boundary(offset.saturating_sub(CHARS / 2));

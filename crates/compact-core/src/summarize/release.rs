@@ -1,12 +1,12 @@
-//! What was allowed after a rule had forbidden it: "Priya approved the text. Mail the editors."
+//! What was allowed after a rule had forbidden it, or is otherwise since: "Priya approved the text", "the freeze is over".
 //!
 //! A rule that waits for something is not taken back when that comes true, since whether it did is for
-//! the reader to judge. It is shown together with the words that release it.
+//! the reader to judge. It is shown together with the words that may release it.
 
 use std::collections::HashSet;
 
 use super::revoke::{RevokedRules, meaningful_words};
-use crate::ledger::{Fact, Facts, is_exception};
+use crate::ledger::{Fact, Facts, is_exception, is_release};
 
 /// A word of the user that allows what a rule forbade.
 pub(super) struct RuleRelease<'l> {
@@ -15,6 +15,9 @@ pub(super) struct RuleRelease<'l> {
     pub rule: &'l Fact,
 }
 
+/// Words are about a rule that share so large a part of theirs with it.
+const PART: usize = 3;
+
 type Stems = HashSet<String, foldhash::fast::FixedState>;
 
 /// The releases of rules that nobody took back, in order.
@@ -22,10 +25,16 @@ pub(super) fn rule_releases<'l>(
     facts: &'l Facts,
     revoked: &RevokedRules<'l>,
 ) -> Vec<RuleRelease<'l>> {
-    if facts.releases.is_empty() {
+    let live = facts.rules.iter().filter(|rule| revoked.is_live(rule));
+    // A sentence may rule and say that something is otherwise: "lines may have up to 120 characters now".
+    let said: Vec<&Fact> = facts
+        .releases
+        .iter()
+        .chain(live.clone().filter(|rule| is_release(&rule.text)))
+        .collect();
+    if said.is_empty() {
         return Vec::new();
     }
-    let live = facts.rules.iter().filter(|rule| revoked.is_live(rule));
     let live: Vec<(&Fact, Stems)> = live.map(|rule| (rule, stems(&rule.text))).collect();
     // An exception that names nothing of a rule is one to the rule before it.
     let newest = |fact: &'l Fact| {
@@ -39,14 +48,14 @@ pub(super) fn rule_releases<'l>(
             .map(|(rule, stems)| (said.intersection(stems).count(), *rule, stems))
             .max_by_key(|(shared, ..)| *shared)?;
         let covers =
-            |stems: &Stems| shared > 0 && (shared * 2 >= said.len() || shared == stems.len());
+            |stems: &Stems| shared > 0 && (shared * PART >= said.len() || shared == stems.len());
         match covers(stems) {
             true => Some(RuleRelease { fact, rule }),
             false if is_exception(&fact.text) => newest(fact),
             false => None,
         }
     };
-    facts.releases.iter().filter_map(released).collect()
+    said.into_iter().filter_map(released).collect()
 }
 
 /// The words that carry meaning, without their endings: "named" and "name" are one.

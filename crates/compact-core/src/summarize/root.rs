@@ -44,6 +44,12 @@ impl<'l> RootDirectory<'l> {
         (!self.0.is_empty()).then_some(self.0)
     }
 
+    /// Whether a path is the directory itself.
+    pub(super) fn is_it(&self, path: &str) -> bool {
+        self.name()
+            .is_some_and(|root| root.trim_end_matches('/') == path.trim_end_matches('/'))
+    }
+
     /// How many bytes of `text` at `at` are the root of a path that needs it no longer.
     pub(super) fn hides(&self, text: &str, at: usize) -> usize {
         let Some((before, here)) = text.split_at_checked(at) else {

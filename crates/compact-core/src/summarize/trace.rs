@@ -1,14 +1,15 @@
 //! What was done, as pieces: commands with how they ended, and the lines of files and answers that were seen.
 //!
-//! A command stands in the story; what it printed stands below it. What was read in a file or changed in it stands
-//! under the file. A command that ran often is told once, where it ran last.
+//! A command stands in the story; what it printed stands below it. What was read in a file stands under the file, as does what
+//! was changed in it (`change`). A command that ran often is told once, where it ran last.
 
 use std::collections::{HashMap, HashSet};
 
+use super::diff_table::DiffTable;
 use super::fact_line::refusal_text;
 use super::file_state::FileStates;
 use super::form::NameForms;
-use super::name_line::{is_argument_name, is_taken_out};
+use super::name_line::{is_argument_name, is_taken_out, line_of_mention};
 use super::piece::{HeadForm, Piece, PieceForm, PieceHead, PieceTable};
 use super::root::RootDirectory;
 use super::select::ShownLevel;
@@ -17,8 +18,9 @@ use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
-    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileChange, FileFact, Ledger, Mention,
-    NameKind, ToolRun, ToolRunOutcome, Voice, clip, comment_text, defines, is_document, scan_names,
+    BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
+    ToolRunOutcome, Voice, clip, comment_text, defines, is_import, is_test_file, may_show_diff,
+    scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
@@ -29,33 +31,15 @@ const FAILED: f64 = 0.25;
 /// One that changes what the work stands on.
 const DEED: f64 = 0.25;
 const AGAIN: f64 = 0.06;
-/// A file that was changed; a line that a change put in, and a signature; one that defines something; any other line.
-const CHANGED_FILE: f64 = 0.25;
-const CHANGED_LINE: f64 = 0.05;
-const CHANGED_SIGNATURE: f64 = 0.2;
-/// A line that a change put in and that holds words for somebody to read: a message, a reason, a label; and one of a document,
-/// which is what its writer has to say.
-const CHANGED_MESSAGE: f64 = 0.13;
-const CHANGED_PROSE: f64 = 0.2;
-/// A line of a change of a few: there it is the change.
-const SMALL_CHANGE: usize = 4;
-const SMALL_CHANGE_LINE: f64 = 0.10;
-/// A declaration that a change took out for good.
-const REMOVED_SIGNATURE: f64 = 0.10;
-/// Lines of one change that say what it is about, and those among which its signatures do; of what later ones are worth.
-const FIRST_LINES: usize = 16;
-const LAST_SIGNATURES: usize = 40;
-const LATE: f64 = 0.2;
 /// A comment that a change put in, and one that was read: there people write why.
-const COMMENT: f64 = 0.2;
+pub(super) const COMMENT: f64 = 0.2;
 const COMMENT_READ: f64 = 0.06;
+/// A line that defines something, and any other line.
 const DEFINITION: f64 = 0.05;
-const LINE: f64 = 0.0;
-/// How much a line tells of the names in it, beside a sentence: a signature, a
-/// line that an edit put in, and any other line of code or output.
-const SIGNATURE: f64 = 0.9;
-const CHANGE: f64 = 0.8;
-const ANY_LINE: f64 = 0.5;
+pub(super) const LINE: f64 = 0.0;
+/// How much a line tells of the names in it, beside a sentence: a signature, and any other line of code or output.
+pub(super) const SIGNATURE: f64 = 0.9;
+pub(super) const ANY_LINE: f64 = 0.5;
 
 /// How much a name tells that stands in the list of its file or command: it costs a fraction of a line, and readers find
 /// by it what a file is about and what to ask for. Behind so many names each further one tells half as much, and so on: a heap
@@ -67,11 +51,8 @@ const CHARS_A_NAME: f64 = 400.0;
 /// Characters of a command that are told, and of a line.
 const COMMAND: usize = 160;
 const LINE_CHARS: usize = 240;
-/// Characters of a declaration that is gone: enough to know it by.
-const REMOVED_CHARS: usize = 60;
 
-/// How much a short line tells of its names that gives one of them a value: put in by a change, and read.
-const VALUE_PUT_IN: f64 = 4.0;
+/// How much a short line tells of its names that was read and gives one of them a value.
 const VALUE_READ: f64 = 4.0;
 
 /// Adds what the session did.
@@ -82,6 +63,8 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub root: &'t RootDirectory<'l>,
     /// What became of the files.
     pub files: &'t FileStates<'l>,
+    /// What diffs showed of files.
+    pub diffs: &'t DiffTable<'l>,
     /// The names that are worth a line.
     pub forms: &'t NameForms<'t>,
     pub names: &'t [WeighedName<'t>],
@@ -110,6 +93,7 @@ impl<'l> TraceBuilder<'_, 'l> {
     pub(super) fn push_all(&mut self) {
         self.push_runs();
         self.push_files();
+        self.push_diffs();
         self.push_lines();
         self.push_names();
     }
@@ -130,10 +114,17 @@ impl<'l> TraceBuilder<'_, 'l> {
                 let is_given = is_call && (is_setting() || is_argument());
                 !is_given && !is_uninformative(entity) && !is_taken_out(self.ledger, mention)
             });
-            // What a check that passed printed on the way is no part of what it found.
-            let newest = newest.filter(|(_, run)| {
-                let is_noise = run.is_passed_check() && entity.spoken.is_empty();
-                tool_of(run) != &*entity.text && !is_noise
+            // What a check printed on the way of what passed is no part of what it found, and what a file imports is none of
+            // what it is about.
+            let newest = newest.filter(|(mention, run)| {
+                let is_aside = |line: &str| {
+                    let line = without_line_number(line);
+                    reports_pass(line) || is_import(line)
+                };
+                let line = || line_of_mention(self.ledger, mention);
+                let is_noise = || run.is_passed_check() || line().is_some_and(is_aside);
+                let is_known = || self.root.is_it(&entity.text);
+                tool_of(run) != &*entity.text && (is_said(entity) || !is_noise()) && !is_known()
             });
             let Some((mention, run)) = newest else {
                 continue;
@@ -265,116 +256,7 @@ impl<'l> TraceBuilder<'_, 'l> {
         )
     }
 
-    fn push_files(&mut self) {
-        let weight = self.template.weight(Voice::Call);
-        let ledger = self.ledger;
-        for file in &ledger.facts.files {
-            if !file.is_changed() {
-                continue;
-            }
-            let head = self.file_head(&file.path, file.ordinal);
-            self.table.push(Piece {
-                head,
-                ordinal: file.ordinal,
-                place: 0,
-                text: String::new(),
-                worth: weight * CHANGED_FILE,
-                tells: 1.0,
-                shows: ShownLevel::Bare,
-                about: None,
-                form: PieceForm::Text,
-            });
-            self.push_changes(file, head);
-        }
-    }
-
-    /// What each edit put in and no later one took out, and the declarations that it took out. Other lines that were taken out
-    /// are one side of a change, and would be read as what is there.
-    fn push_changes(&mut self, file: &'l FileFact, head: usize) {
-        let weight = self.template.weight(Voice::Call);
-        let state = self.files.state_of(&self.root.shorten(&file.path));
-        let is_document = is_document(&file.path);
-        for change in &file.changes {
-            self.push_removals(file, change, head);
-            let mut nth = 0;
-            let count = change.lines.lines().filter(|l| l.starts_with('+')).count();
-            let usual = match count <= SMALL_CHANGE {
-                true => SMALL_CHANGE_LINE,
-                false => CHANGED_LINE,
-            };
-            for (line, place) in change.lines.lines().zip(1..) {
-                let put_in = line.strip_prefix('+');
-                let is_gone = |line| state.is_some_and(|s| s.is_stale(line, change.ordinal));
-                let Some(put_in) = put_in.filter(|line| !is_gone(line)) else {
-                    continue;
-                };
-                if !self.series.admits(head, put_in) || !self.offered.insert((head, put_in)) {
-                    continue;
-                }
-                nth += 1;
-                let signs = nth <= LAST_SIGNATURES && declares(put_in.trim_start());
-                let is_late = nth > FIRST_LINES && !signs && !gives_value(line);
-                let worth = match (is_comment(line), signs) {
-                    _ if is_document && has_words(put_in) => CHANGED_PROSE,
-                    (_, true) => CHANGED_SIGNATURE,
-                    (true, false) => COMMENT,
-                    (false, false) if quotes_words(line) => CHANGED_MESSAGE,
-                    (false, false) => usual * share_of_line(line),
-                };
-                let worth = if is_late { worth * LATE } else { worth };
-                self.table.push(Piece {
-                    head,
-                    ordinal: change.ordinal,
-                    place,
-                    text: self.root.shorten(line).into_owned(),
-                    worth: worth * weight,
-                    tells: match (gives_value(line), signs) {
-                        _ if is_late => ANY_LINE,
-                        (true, _) => VALUE_PUT_IN,
-                        (false, true) => SIGNATURE,
-                        (false, false) => CHANGE,
-                    },
-                    shows: ShownLevel::InContext,
-                    about: None,
-                    form: PieceForm::Text,
-                });
-            }
-        }
-    }
-
-    /// The declarations that a change took out and that neither it nor a later one put back.
-    fn push_removals(&mut self, file: &FileFact, change: &FileChange, head: usize) {
-        if file.act == FileAct::Deleted {
-            return;
-        }
-        let weight = self.template.weight(Voice::Call);
-        let later = file.changes.iter().filter(|c| c.ordinal >= change.ordinal);
-        let put_in: Vec<&str> = later
-            .flat_map(|change| change.lines.lines())
-            .filter_map(|line| line.strip_prefix('+'))
-            .collect();
-        for (line, place) in change.lines.lines().zip(1..) {
-            let Some(name) = line.strip_prefix('-').and_then(declared_name) else {
-                continue;
-            };
-            if put_in.iter().any(|line| line.contains(name)) {
-                continue;
-            }
-            self.table.push(Piece {
-                head,
-                ordinal: change.ordinal,
-                place,
-                text: clip(line, REMOVED_CHARS),
-                worth: REMOVED_SIGNATURE * weight,
-                tells: 0.0,
-                shows: ShownLevel::Bare,
-                about: None,
-                form: PieceForm::Text,
-            });
-        }
-    }
-
-    fn file_head(&mut self, path: &str, ordinal: u32) -> usize {
+    pub(super) fn file_head(&mut self, path: &str, ordinal: u32) -> usize {
         let address = path.as_ptr().addr();
         if let Some(head) = self.opened.get(&address) {
             return *head;
@@ -387,16 +269,17 @@ impl<'l> TraceBuilder<'_, 'l> {
     fn open_file(&mut self, path: &str, ordinal: u32) -> usize {
         let short = self.root.shorten(path);
         let known = self.files.state_of(&short).map(|state| state.fact);
-        let act = known.map_or(String::new(), |file| match file.act {
-            FileAct::Read => String::new(),
+        let shown = self.diffs.label_of(&short);
+        let act = known.map_or(shown.clone(), |file| match file.act {
+            FileAct::Read => shown,
             FileAct::Edited => format!(" (edited{})", earlier_edits(file)),
             FileAct::Created => format!(" (created{})", earlier_edits(file)),
             FileAct::Deleted => " (deleted)".to_owned(),
             FileAct::Restored => " (put back as it was)".to_owned(),
         });
-        let topic = match act.is_empty() {
-            true => SectionTopic::Code,
-            false => SectionTopic::Files,
+        let topic = match known.is_some_and(FileFact::is_changed) {
+            true => SectionTopic::Files,
+            false => SectionTopic::Code,
         };
         self.table.open_named(
             &short,
@@ -425,15 +308,20 @@ impl<'l> TraceBuilder<'_, 'l> {
         let mut head = None;
         let path = run.path.as_deref().map(|path| self.root.shorten(path));
         let state = path.and_then(|path| self.files.state_of(&path));
-        let shows_diff = is_diff(run) && is_patch(&excerpt.text);
+        let shows_diff = may_show_diff(&run.text) && is_patch(&excerpt.text);
+        let is_told = self.diffs.has_run(run.ordinal);
+        let is_test = run.path.as_deref().is_some_and(is_test_file);
         for (line, place) in excerpt_lines(excerpt, self.root) {
             let is_comment = is_comment(&line) && !line.starts_with('-');
             // What a diff shows around its changes is not what it is about.
             let is_around = shows_diff && !line.starts_with(['+', '-']);
             let is_removed = shows_diff && line.starts_with('-');
+            let is_changed = line.starts_with(['+', '-']);
             if is_around
+                || is_told && is_changed
                 || is_removed && declared_name(line.trim_start_matches('-')).is_none()
                 || reports_pass(&line)
+                || is_import(&line)
                 || !is_comment && !self.names_something(&line)
                 || state.is_some_and(|state| state.is_stale(&line, excerpt.ordinal))
             {
@@ -446,7 +334,7 @@ impl<'l> TraceBuilder<'_, 'l> {
             let (worth, tells) = match (is_comment, defines(&line)) {
                 (true, _) => (COMMENT_READ, SIGNATURE),
                 (false, true) => (DEFINITION, SIGNATURE),
-                (false, false) if gives_value(&line) => (LINE, VALUE_READ),
+                (false, false) if gives_value(&line) && !is_test => (LINE, VALUE_READ),
                 (false, false) => (LINE, ANY_LINE),
             };
             self.table.push(Piece {
@@ -492,8 +380,12 @@ fn is_uninformative(entity: &Entity) -> bool {
 
 /// Whether a name is a number that nobody but calls and tools said.
 fn is_counted(entity: &Entity) -> bool {
-    let is_said = entity.voice_count(Voice::User) + entity.voice_count(Voice::Model) > 0;
-    !is_said && is_bare_number(&entity.text)
+    !is_said(entity) && is_bare_number(&entity.text)
+}
+
+/// Whether the user or the model said a name.
+fn is_said(entity: &Entity) -> bool {
+    entity.voice_count(Voice::User) + entity.voice_count(Voice::Model) > 0
 }
 
 /// Letters of a number that is more than its digits: `4xx`, `1235p`, `2026-04-29T08`.
@@ -522,7 +414,7 @@ pub(crate) fn is_round_number(name: &str) -> bool {
 const COMMENT_WORDS: usize = 5;
 
 /// Whether a line of code, of a change or of a diff is a comment in words: there people write why.
-fn is_comment(line: &str) -> bool {
+pub(super) fn is_comment(line: &str) -> bool {
     let line = line.trim_start_matches(['+', '-', ' ', '\t']);
     let marks = [
         "// ", "# ", "/// ", "//! ", "* ", "-- ", "/* ", "<!-- ", "; ",
@@ -538,20 +430,11 @@ fn is_comment(line: &str) -> bool {
     })
 }
 
-/// Characters of a usual line of code.
-const USUAL_LINE: f64 = 40.0;
-
-/// What a line of code is worth beside a usual one: a longer one does more, and would lose against two short ones
-/// that do next to nothing.
-fn share_of_line(line: &str) -> f64 {
-    (line.len() as f64 / USUAL_LINE).clamp(0.5, 2.5)
-}
-
 /// A line of so many characters that gives a value tells as much as the bare name, and what it is set to.
 const VALUE_LINE: usize = 60;
 
 /// Whether a short line sets something to a number or a quoted text: `timeout_ms: 800`, `MODE = "fast"`.
-fn gives_value(line: &str) -> bool {
+pub(super) fn gives_value(line: &str) -> bool {
     let Some((name, value)) = line.split_once([':', '=']) else {
         return false;
     };
@@ -565,7 +448,7 @@ fn gives_value(line: &str) -> bool {
 }
 
 /// Whether a line declares something that others can use: a function, a type, a constant.
-fn declares(line: &str) -> bool {
+pub(super) fn declares(line: &str) -> bool {
     let constant = line.strip_prefix("export ").map_or(line, str::trim_start);
     let name = ["const ", "static ", "pub const ", "pub static "]
         .iter()
@@ -581,7 +464,7 @@ fn declares(line: &str) -> bool {
 }
 
 /// What a line declares, if it does.
-fn declared_name(line: &str) -> Option<&str> {
+pub(super) fn declared_name(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mut name = None;
     if declares(line) {
@@ -592,41 +475,6 @@ fn declared_name(line: &str) -> Option<&str> {
     name
 }
 
-/// Words of a line of a document that says something.
-const LINE_WORDS: usize = 3;
-
-/// Whether a line of a document is words and no row of a table.
-fn has_words(line: &str) -> bool {
-    if line.trim_start().starts_with('|') {
-        return false;
-    }
-    let is_word = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() > 1;
-    let words = line.split_whitespace().filter(is_word);
-    words.take(LINE_WORDS).count() == LINE_WORDS
-}
-
-/// Words in quotation marks that are a text for people.
-const QUOTED_WORDS: usize = 3;
-
-/// Whether a line of code quotes a few words.
-fn quotes_words(line: &str) -> bool {
-    ['"', '\'', '`'].into_iter().any(|mark| {
-        let quoted = line.split(mark).skip(1).step_by(2);
-        quoted.into_iter().any(|text| {
-            let is_word = |word: &&str| {
-                word.len() > 1
-                    && word
-                        .chars()
-                        .all(|c| c.is_alphabetic() || ",.:;-%".contains(c))
-            };
-            text.split_whitespace()
-                .filter(is_word)
-                .nth(QUOTED_WORDS - 1)
-                .is_some()
-        })
-    })
-}
-
 /// How lines begin that say of one test or package that it passed: what passed is counted at the end.
 const PASSES: [&str; 8] = ["ok ", "PASS", "pass ", "--- PASS", "=== RUN", "✓", "✔", "√"];
 
@@ -635,11 +483,6 @@ fn reports_pass(line: &str) -> bool {
     let line = line.trim_start();
     PASSES.iter().any(|pass| line.starts_with(pass))
         || (line.starts_with("test ") && line.ends_with("... ok"))
-}
-
-/// Whether a command shows what changed: there a line with a minus is one that is gone.
-fn is_diff(run: &ToolRun) -> bool {
-    run.text.contains("diff") || run.text.contains("git show")
 }
 
 /// Whether a text is the body of a patch, in which every line says whether it was put in, taken out or left.
