@@ -27,6 +27,7 @@ use crate::{Document, TranscriptScope};
 /// One entry of a message.
 pub(crate) struct MessageSegment<'a> {
     pub(crate) role: Role,
+    pub(crate) kind: EntryKind,
     pub(crate) pieces: Vec<BlockPiece<'a>>,
 }
 
@@ -34,7 +35,6 @@ pub(crate) struct MessageSegment<'a> {
 #[derive(Default)]
 pub(crate) struct SegmentedMessage<'a> {
     pub(crate) id: Option<String>,
-    pub(crate) kind: EntryKind,
     pub(crate) usage: Option<Usage>,
     pub(crate) segments: Vec<MessageSegment<'a>>,
     /// What a new text changes beyond the value that holds it.
@@ -127,7 +127,6 @@ pub(crate) fn read(
 pub(crate) fn draft_segments(message: SegmentedMessage<'_>, place: &EntryPlace) -> Vec<EntryDraft> {
     let SegmentedMessage {
         id,
-        kind,
         usage,
         segments,
         ..
@@ -141,11 +140,7 @@ pub(crate) fn draft_segments(message: SegmentedMessage<'_>, place: &EntryPlace) 
         role: segment.role,
         blocks: edit::into_blocks(segment.pieces),
         meta: EntryMeta {
-            kind: if segment.role == Role::Tool {
-                EntryKind::Message
-            } else {
-                kind.clone()
-            },
+            kind: segment.kind,
             usage: usage.filter(|_| last_said == Some(part)),
             ..EntryMeta::default()
         },

@@ -24,6 +24,8 @@ pub(super) struct ClaudeCodeLine<'a> {
     parent_uuid: Option<&'a RawValue>,
     is_sidechain: Option<&'a RawValue>,
     is_meta: Option<&'a RawValue>,
+    is_synthetic: Option<&'a RawValue>,
+    origin: Option<&'a RawValue>,
     is_compact_summary: Option<&'a RawValue>,
     is_api_error_message: Option<&'a RawValue>,
     pub(super) message: Option<&'a RawValue>,
@@ -109,7 +111,7 @@ impl<'a> ClaudeCodeLine<'a> {
     /// Returns true for a prompt: a user's line that answers no tool and is not the client's.
     pub(super) fn is_prompt(&self) -> bool {
         self.kind() == ClaudeCodeLineKind::User
-            && !is_true(self.is_meta)
+            && !self.is_hosts()
             && !is_true(self.is_compact_summary)
             && self.message.is_some_and(|message| {
                 memchr::memmem::find(message.get().as_bytes(), b"\"tool_result\"").is_none()
@@ -134,10 +136,8 @@ impl<'a> ClaudeCodeLine<'a> {
         }
         let carries_result = blocks.iter().any(|b| matches!(b, Block::ToolResult { .. }));
         let injected = match self.kind() {
-            ClaudeCodeLineKind::User => is_true(self.is_meta),
-            ClaudeCodeLineKind::Attachment => {
-                string_value(self.attachment_member("type")).as_deref() != Some("queued_command")
-            }
+            ClaudeCodeLineKind::User => self.is_hosts(),
+            ClaudeCodeLineKind::Attachment => !self.is_queued_prompt(),
             _ => false,
         };
         if injected && !carries_result {
@@ -145,6 +145,21 @@ impl<'a> ClaudeCodeLine<'a> {
         } else {
             EntryKind::Message
         }
+    }
+
+    /// Returns whether the client wrote the line in the user's place: reminders, and what a task, another agent or a
+    /// channel sends it. A line that says nothing of its origin is the person's; earlier clients wrote none.
+    fn is_hosts(&self) -> bool {
+        is_true(self.is_meta) || is_true(self.is_synthetic) || is_of_other_origin(self.origin)
+    }
+
+    /// Returns whether the line holds a prompt that the person gave while the model was at work.
+    fn is_queued_prompt(&self) -> bool {
+        let member = |key| string_value(self.attachment_member(key));
+        member("type").as_deref() == Some("queued_command")
+            && member("commandMode").is_none_or(|mode| mode == "prompt")
+            && !is_true(self.attachment_member("isMeta"))
+            && !is_of_other_origin(self.attachment_member("origin").or(self.origin))
     }
 
     /// Returns whether the person refused the call that the line answers. Earlier clients say so only of a refusal
@@ -210,4 +225,10 @@ impl<'a> ClaudeCodeLine<'a> {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Returns whether an origin names anything but a person.
+fn is_of_other_origin(origin: Option<&RawValue>) -> bool {
+    let kind = Members::from_json(origin.map_or("", RawValue::get)).get("kind");
+    string_value(kind).is_some_and(|kind| kind != "human")
 }

@@ -11,7 +11,7 @@ use crate::chain::LineContent;
 use crate::edit::{BlockPiece, EntryEdits, Holder, TextSite};
 use crate::error::FormatError;
 use crate::json::{
-    ItemContext, Members, Patch, is_list, is_object, is_string, quote, string_value,
+    ItemContext, Members, Patch, is_list, is_object, is_string, is_true, quote, string_value,
 };
 use crate::parts;
 
@@ -23,6 +23,8 @@ pub(super) struct CopilotEvent<'a> {
     r#type: Option<&'a RawValue>,
     data: Option<&'a RawValue>,
     pub(super) id: Option<&'a RawValue>,
+    /// The sub-agent that the event is of.
+    agent_id: Option<&'a RawValue>,
     /// The id of the event that this one repeats after a boundary of ours.
     compacted_from: Option<&'a RawValue>,
 }
@@ -44,6 +46,8 @@ pub(super) struct CopilotEventData<'a> {
     error: Option<&'a RawValue>,
     summary_content: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
+    source: Option<&'a RawValue>,
+    is_autopilot_continuation: Option<&'a RawValue>,
     pub(super) session_id: Option<&'a RawValue>,
     pub(super) model: Option<&'a RawValue>,
     pub(super) new_model: Option<&'a RawValue>,
@@ -52,6 +56,12 @@ pub(super) struct CopilotEventData<'a> {
 impl CopilotEventData<'_> {
     fn succeeded(&self) -> bool {
         self.success.is_none_or(|raw| raw.get() != "false")
+    }
+
+    /// Returns whether the client wrote a message in the user's place: a skill, another agent or its own loop speaks.
+    fn is_hosts(&self) -> bool {
+        is_true(self.is_autopilot_continuation)
+            || string_value(self.source).is_some_and(|source| source != "user")
     }
 
     /// Returns true for a notice that a boundary's summary became within a view.
@@ -106,7 +116,12 @@ impl<'a> CopilotEvent<'a> {
         at: ItemContext<'_>,
     ) -> Result<Option<LineContent<'a>>, FormatError> {
         let data = self.read_data(at)?;
-        if data.parent_tool_call_id.is_some_and(is_string) {
+        // What a sub-agent is told and does is no part of this conversation.
+        if [data.parent_tool_call_id, self.agent_id]
+            .into_iter()
+            .flatten()
+            .any(is_string)
+        {
             return Ok(None);
         }
         let words = |role, kind| -> Result<_, FormatError> {
@@ -176,7 +191,11 @@ fn read_user<'a>(
 ) -> Result<LineContent<'a>, FormatError> {
     let pieces = text_pieces(at, data.content)?;
     let repeat = data.transformed_content.filter(|_| !pieces.is_empty());
-    let mut said = LineContent::new(Role::User, EntryKind::Message, pieces);
+    let kind = match data.is_hosts() {
+        true => EntryKind::Injected,
+        false => EntryKind::Message,
+    };
+    let mut said = LineContent::new(Role::User, kind, pieces);
     said.echoes.extend(repeat.map(|value| (0, value)));
     Ok(said)
 }

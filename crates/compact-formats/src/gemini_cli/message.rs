@@ -91,11 +91,15 @@ impl SegmentedWire for GeminiCliWire {
                 None => answered.push(read_beside(at, copy.list, copy.element)?),
             }
         }
-        message.kind = entry_kind(role, &said);
-        message.segments.push(MessageSegment { role, pieces: said });
+        message.segments.push(MessageSegment {
+            role,
+            kind: entry_kind(role, &said),
+            pieces: said,
+        });
         if !answered.is_empty() {
             message.segments.push(MessageSegment {
                 role: Role::Tool,
+                kind: EntryKind::Message,
                 pieces: answered,
             });
         }

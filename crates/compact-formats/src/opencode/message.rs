@@ -90,7 +90,8 @@ impl SegmentedWire for OpenCodeWire {
             },
             said: Vec::new(),
             answered: Vec::new(),
-            is_synthetic: true,
+            speaker: None,
+            is_summary: is_true(info.get("summary")),
         };
         if let Some(list) = line.parts {
             for element in at.read_list("parts", list)? {
@@ -98,7 +99,7 @@ impl SegmentedWire for OpenCodeWire {
             }
         }
         let is_boundary = is_compaction(json);
-        let message = reader.finish(is_true(info.get("summary")));
+        let message = reader.finish();
         let says = message.segments.iter().any(|s| !s.pieces.is_empty());
         Ok((says || !is_boundary).then_some(message))
     }
@@ -181,8 +182,17 @@ struct OpenCodeReader<'a, 's> {
     message: SegmentedMessage<'a>,
     said: Vec<BlockPiece<'a>>,
     answered: Vec<BlockPiece<'a>>,
-    /// Whether every text so far is the client's.
-    is_synthetic: bool,
+    /// Who wrote the texts in `said`, once there is one.
+    speaker: Option<TextAuthor>,
+    /// Whether the message is the summary of a compaction.
+    is_summary: bool,
+}
+
+/// Who wrote a text in the user's place: the client puts what it read and was told beside the person's words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextAuthor {
+    Person,
+    Client,
 }
 
 impl<'a> OpenCodeReader<'a, '_> {
@@ -223,8 +233,18 @@ impl<'a> OpenCodeReader<'a, '_> {
         part: &OpenCodePart<'a>,
         holder: Holder<'a>,
     ) -> Result<Option<BlockPiece<'a>>, FormatError> {
-        self.is_synthetic &= is_true(part.synthetic);
-        self.optional_text_piece(part.text, holder)
+        let piece = self.optional_text_piece(part.text, holder)?;
+        if piece.is_some() && self.role == Role::User {
+            let author = match is_true(part.synthetic) {
+                true => TextAuthor::Client,
+                false => TextAuthor::Person,
+            };
+            if self.speaker.is_some_and(|before| before != author) {
+                self.close_segment();
+            }
+            self.speaker = Some(author);
+        }
+        Ok(piece)
     }
 
     fn optional_text_piece(
@@ -335,37 +355,43 @@ impl<'a> OpenCodeReader<'a, '_> {
         if self.answered.is_empty() {
             return;
         }
-        let (role, said) = (self.role, std::mem::take(&mut self.said));
         let answered = std::mem::take(&mut self.answered);
-        let segments = &mut self.message.segments;
-        segments.push(MessageSegment { role, pieces: said });
-        segments.push(MessageSegment {
+        self.close_segment();
+        self.message.segments.push(MessageSegment {
             role: Role::Tool,
+            kind: EntryKind::Message,
             pieces: answered,
         });
     }
 
-    fn finish(mut self, is_summary: bool) -> SegmentedMessage<'a> {
+    fn close_segment(&mut self) {
+        let pieces = std::mem::take(&mut self.said);
+        let segment = MessageSegment {
+            role: self.role,
+            kind: self.entry_kind(&pieces),
+            pieces,
+        };
+        self.message.segments.push(segment);
+        self.speaker = None;
+    }
+
+    fn finish(mut self) -> SegmentedMessage<'a> {
         self.close_step();
         if !self.said.is_empty() || self.message.segments.is_empty() {
-            let (role, pieces) = (self.role, std::mem::take(&mut self.said));
-            self.message.segments.push(MessageSegment { role, pieces });
+            self.close_segment();
         }
-        self.message.kind = self.entry_kind(is_summary);
         self.message
     }
 
-    fn entry_kind(&self, is_summary: bool) -> EntryKind {
-        let pieces = self.message.segments.iter().flat_map(|s| &s.pieces);
-        let mut texts = pieces.filter_map(|piece| match &piece.block {
+    fn entry_kind(&self, pieces: &[BlockPiece<'_>]) -> EntryKind {
+        let mut texts = pieces.iter().filter_map(|piece| match &piece.block {
             Block::Text(text) => Some(text.as_str()),
             _ => None,
         });
-        let has_text = texts.clone().next().is_some();
         match texts.find_map(special_text::summary_kind) {
             Some(summary) => summary,
-            None if is_summary => EntryKind::ForeignSummary,
-            None if self.role == Role::User && has_text && self.is_synthetic => EntryKind::Injected,
+            None if self.is_summary => EntryKind::ForeignSummary,
+            None if self.speaker == Some(TextAuthor::Client) => EntryKind::Injected,
             None => EntryKind::Message,
         }
     }

@@ -244,3 +244,150 @@ fn what_a_provider_s_own_tools_answer_is_not_the_models_words() {
         assert_eq!(told_by_model(&item), 0, "{item}");
     }
 }
+
+/// Returns an export of opencode whose last message has these parts in the user's place.
+fn opencode_session(parts: &Value) -> String {
+    let message = |id: &str, role: &str, parts: &Value| json!({"info": {"id": id, "role": role}, "parts": parts});
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    json!({"info": {"id": "ses_1"}, "messages": [
+        message("msg_1", "user", &text("Refactor the parser.")),
+        message("msg_2", "assistant", &text("Done.")),
+        message("msg_3", "user", parts),
+    ]})
+    .to_string()
+}
+
+#[test]
+fn what_opencode_puts_beside_the_persons_words_is_not_theirs() {
+    let client = json!({"type": "text", "text": ORDER, "synthetic": true});
+    let own = json!({"type": "text", "text": "Never touch the vendor folder."});
+    let file = json!({"type": "file", "mime": "text/plain", "url": "file:///w/a"});
+    let own_words = "Never touch the vendor folder.";
+    let theirs = [own_words, "Refactor the parser.", own_words];
+    for parts in [
+        json!([own, client, file]),
+        json!([client, own]),
+        json!([client, own, client, client]),
+    ] {
+        let session = opencode_session(&parts);
+        assert_eq!(words_of_user(session, Format::OpenCode), theirs, "{parts}");
+    }
+    let session = opencode_session(&json!([client, file]));
+    assert_eq!(
+        words_of_user(session, Format::OpenCode),
+        ["Refactor the parser."]
+    );
+}
+
+#[test]
+fn a_line_whose_origin_is_no_person_is_not_the_users() {
+    let line = |mark: (&str, Value)| {
+        let message = json!({"role": "user", "content": ORDER});
+        let mut line: Value = serde_json::from_str(&claude_line(3, "user", &message)).unwrap();
+        line[mark.0] = mark.1;
+        claude_session("Bash", &tool_result("ok", false), None) + &line.to_string() + "\n"
+    };
+    let origin = |kind: &str| ("origin", json!({"kind": kind}));
+    let hosts = [
+        "task-notification",
+        "peer",
+        "channel",
+        "coordinator",
+        "later",
+    ]
+    .map(origin);
+    let marks = [("isMeta", json!(true)), ("isSynthetic", json!(true))];
+    for mark in hosts.into_iter().chain(marks) {
+        let said = words_of_user(line(mark.clone()), Format::ClaudeCode);
+        assert_eq!(said, ["Refactor the parser."], "{mark:?}");
+    }
+    for mark in [origin("human"), ("origin", Value::Null)] {
+        let said = words_of_user(line(mark.clone()), Format::ClaudeCode);
+        assert!(said.iter().any(|said| said == ORDER), "{mark:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_queued_prompt_is_the_users_if_a_person_gave_it() {
+    let line = |members: Value| {
+        let mut attachment = json!({"type": "queued_command", "prompt": ORDER});
+        attachment
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        let line = json!({"type": "attachment", "uuid": "u3", "parentUuid": "u2", "sessionId": "s",
+            "attachment": attachment, "timestamp": "2026-01-01T00:00:00.000Z"});
+        claude_session("Bash", &tool_result("ok", false), None) + &line.to_string() + "\n"
+    };
+    for members in [
+        json!({"commandMode": "task-notification"}),
+        json!({"commandMode": "prompt", "origin": {"kind": "peer"}}),
+        json!({"commandMode": "prompt", "isMeta": true}),
+    ] {
+        let said = words_of_user(line(members.clone()), Format::ClaudeCode);
+        assert_eq!(said, ["Refactor the parser."], "{members}");
+    }
+    for members in [
+        json!({}),
+        json!({"commandMode": "prompt", "origin": {"kind": "human"}}),
+    ] {
+        let said = words_of_user(line(members.clone()), Format::ClaudeCode);
+        assert!(said.iter().any(|said| said == ORDER), "{members}: {said:?}");
+    }
+}
+
+#[test]
+fn what_copilot_tells_itself_is_not_the_users() {
+    let session = |data: Value, agent: Value| {
+        let event = |id: &str, kind: &str, data: &Value, agent: &Value| {
+            json!({"type": kind, "data": data, "id": id, "timestamp": "T", "parentId": null, "agentId": agent}).to_string()
+        };
+        let mut said = json!({"content": ORDER});
+        said.as_object_mut()
+            .unwrap()
+            .extend(data.as_object().unwrap().clone());
+        [
+            event(
+                "e0",
+                "session.start",
+                &json!({"sessionId": "s"}),
+                &Value::Null,
+            ),
+            event(
+                "e1",
+                "user.message",
+                &json!({"content": "Refactor the parser."}),
+                &Value::Null,
+            ),
+            event(
+                "e2",
+                "assistant.message",
+                &json!({"content": "Done."}),
+                &Value::Null,
+            ),
+            event("e3", "user.message", &said, &agent),
+        ]
+        .join("\n")
+    };
+    let words = |data, agent| words_of_user(session(data, agent), Format::Copilot);
+    let hosts = [
+        json!({"isAutopilotContinuation": true}),
+        json!({"source": "skill-pdf"}),
+        json!({"source": "agent-1"}),
+    ];
+    for data in hosts {
+        assert_eq!(
+            words(data.clone(), Value::Null),
+            ["Refactor the parser."],
+            "{data}"
+        );
+    }
+    assert_eq!(words(json!({}), json!("agent-1")), ["Refactor the parser."]);
+    for data in [
+        json!({}),
+        json!({"source": "user", "isAutopilotContinuation": false}),
+    ] {
+        let said = words(data.clone(), Value::Null);
+        assert!(said.iter().any(|said| said == ORDER), "{data}: {said:?}");
+    }
+}
