@@ -87,9 +87,9 @@ impl AssignmentScan {
             _ => skip_spaces(text, at),
         };
         let found = self.read_value(text, value_at, operator)?;
-        let inside = found
-            .quote
-            .is_some_and(|quote| !name_quoted && closes_string(text, name.start, quote));
+        let closes = |quote: QuoteMark| !name_quoted && closes_string(text, name.start, quote);
+        let inside = found.quote.is_some_and(closes)
+            && !text.get(found.range.clone()).is_some_and(is_phrase);
         if inside {
             return None;
         }
@@ -402,10 +402,13 @@ fn match_loose_operator(
     {
         return Some((ValueOperator::Flag, 0));
     }
+    if let Some(length) = changed_to(tail) {
+        return Some((ValueOperator::Sentence, length));
+    }
     if let Some(verb) = VERBS.iter().find(|verb| tail.starts_with(**verb)) {
         return Some((ValueOperator::Sentence, verb.len()));
     }
-    Some((ValueOperator::Beside, words_before_value(tail)))
+    Some(words_before_value(tail))
 }
 
 /// What joins a name and its value in a sentence, and what may.
@@ -418,30 +421,59 @@ const WEAK_VERBS: [&str; 5] = ["c'est ", "to ", "now ", "- ", "-> "];
 const OWNER_REACH: usize = 48;
 const OWNER_WORDS: usize = 5;
 
-/// The length of the words between a name and its value, if a colon or a verb ends them.
-fn words_before_value(tail: &str) -> usize {
+/// How a sentence begins in which a password becomes another one, and what stands before the new one.
+const CHANGES: [&str; 9] = [
+    "is ", "was ", "has ", "got ", "gets ", "ist ", "wurde ", "fue ", "est ",
+];
+const BECOMES: [&str; 3] = ["to ", "auf ", "en "];
+
+/// `was changed to `, `has been set to `, `wurde auf `, with its length.
+fn changed_to(tail: &str) -> Option<usize> {
+    let near = tail.get(..tail.floor_char_boundary(OWNER_REACH))?;
+    let mut words = near.split_inclusive(' ').take(OWNER_WORDS);
+    let first = words.next().filter(|word| CHANGES.contains(word))?;
+    let mut at = first.len();
+    for word in words {
+        at += word.len();
+        if BECOMES.contains(&word) {
+            return Some(at);
+        }
+        if !word.trim_end().chars().all(char::is_alphabetic) {
+            return None;
+        }
+    }
+    None
+}
+
+/// What joins a name and its value behind the words that say whose it is, if a colon or a verb ends them, and the
+/// length up to the value.
+fn words_before_value(tail: &str) -> (ValueOperator, usize) {
+    let beside = |length| (ValueOperator::Beside, length);
     let near = tail.get(..tail.floor_char_boundary(OWNER_REACH));
     let near = near.unwrap_or_default();
     let mut at = 0;
     for word in near.split_inclusive(' ').take(OWNER_WORDS + 1) {
-        if WEAK_VERBS.contains(&word) || at > 0 && VERBS.contains(&word) {
-            return at + word.len();
+        if WEAK_VERBS.contains(&word) {
+            return beside(at + word.len());
+        }
+        if at > 0 && VERBS.contains(&word) {
+            return (ValueOperator::Sentence, at + word.len());
         }
         let plain = word.trim_end_matches(' ');
         if secret_check::looks_chosen(plain) {
-            return at;
+            return beside(at);
         }
         at += word.len();
         let owner = plain.trim_end_matches(':');
         let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '\'');
         if owner.is_empty() || !owner.chars().all(is_word) || secret_check::is_about(owner) {
-            return 0;
+            return beside(0);
         }
         if owner.len() < plain.len() {
-            return at;
+            return beside(at);
         }
     }
-    0
+    beside(0)
 }
 
 /// `aws configure set NAME VALUE`, `npm config set NAME VALUE`, a line of a Dockerfile.
@@ -539,6 +571,14 @@ fn read_tagged(text: &str, at: usize) -> Option<FoundValue> {
         range: at..at + length,
         quote: None,
     })
+}
+
+/// Several words of small letters, which code does not put between two strings.
+fn is_phrase(value: &str) -> bool {
+    value.split(' ').count() > 2
+        && value
+            .split(' ')
+            .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
 /// True when a string is open where a name starts, so that the next quote closes it: `"password=" + it`.

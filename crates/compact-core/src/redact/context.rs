@@ -31,6 +31,8 @@ enum ContextProof {
     Random,
     /// The value must look random, or like a password that somebody chose.
     Chosen,
+    /// The value must have letters, and a digit or a sign.
+    Told,
     /// An address with somebody's name or token before its host, which must not be a template.
     Address,
     /// As `Address`, and the value must look random.
@@ -79,9 +81,16 @@ macro_rules! said_value {
     };
 }
 
-pub(super) static CONTEXTS: [SecretContext; 57] = {
+/// The same where its place leaves no doubt.
+macro_rules! short_value {
+    () => {
+        "([^\\s\"'`\\\\<>,;()/|&]{5,99}[^\\s\"'`\\\\<>,;()/|&.:!?])"
+    };
+}
+
+pub(super) static CONTEXTS: [SecretContext; 60] = {
     use ContextProof::{
-        Address, Chosen, Command, NotTemplate, Pairs, Random, RandomAddress, Shape,
+        Address, Chosen, Command, NotTemplate, Pairs, Random, RandomAddress, Shape, Told,
     };
     [
         context(
@@ -334,18 +343,33 @@ pub(super) static CONTEXTS: [SecretContext; 57] = {
         ),
         context(
             "password",
-            Chosen,
+            Told,
             &[
-                "user: ",
-                "user=",
-                "username: ",
-                "username=",
+                "creds",
+                "credentials",
                 "login: ",
-                "login=",
+                "login is ",
+                "logins are ",
+                "u/p",
+                "zugangsdaten",
+                "identifiants",
+                "credenciales",
             ],
             concat!(
-                "^(?i:user(?:name)?|login)[:=] ?[A-Za-z0-9._@-]{1,60}[ ,;/|]{1,3}(?i:pass|pw|pwd)[:=] ?",
-                said_value!()
+                "^(?i:creds|credentials|logins?|u/p|zugangsdaten|identifiants|credenciales)",
+                "(?: [a-z]{2,9}){0,3}(?: ?:)? {1,2}[A-Za-z0-9._@-]{1,60} / ",
+                short_value!()
+            ),
+        ),
+        context(
+            "password",
+            Told,
+            &["user", "login", "benutzer", "utilisateur ", "usuario "],
+            concat!(
+                "^(?i:user|username|login|benutzer|benutzername|utilisateur|usuario)[:= ] ?[A-Za-z0-9._@-]{1,60}",
+                "[ ,;/|&]{1,3}(?:(?i:and|und|with|mit|et|y) )?(?i:pass|password|passwort|passwd|pw|pwd)",
+                "(?: is |: ?|=| )",
+                short_value!()
             ),
         ),
         context(
@@ -396,17 +420,40 @@ pub(super) static CONTEXTS: [SecretContext; 57] = {
             Shape,
             &[
                 "the pin ",
+                "die pin ",
                 "my pin ",
                 "your pin ",
+                " pin for ",
+                " pin of ",
+                " pin für ",
+                " pin der ",
                 " pin is ",
                 " pin: ",
                 " pin code ",
+                " pin-code ",
+                "otp ",
                 "otp: ",
-                "otp is ",
                 "time code ",
                 "time password ",
             ],
-            "^(?i:the pin|my pin|your pin| pin|otp|time code|time password)(?: code)?(?: is| was|:)? #?([0-9]{4,8})(?:[^0-9A-Za-z.%_-]|[.](?:[^0-9]|$)|$)",
+            concat!(
+                "^(?i:the pin|die pin|my pin|your pin| pin|otp|time code|time password)(?i:[ -]code)?",
+                "(?:(?i: for| of| für| der)(?: [\\p{L}'-]{1,20}){1,4}?(?: is| was| ist| lautet|:)|(?: is| was| ist| lautet|:)?)",
+                " #?([0-9]{4,8})(?:[^0-9A-Za-z.%_-]|[.](?:[^0-9]|$)|$)"
+            ),
+        ),
+        // A card that can be paid with: its number is somebody's data, with the code beside it a secret.
+        context(
+            "card-number",
+            Shape,
+            &["card", "visa", "amex"],
+            "^(?i:card|visa|amex)[^0-9\\n]{0,24}([0-9]{4}(?:[ -]?[0-9]{4}){2}[ -]?[0-9]{3,4})[^0-9\\n][^\\n]{0,40}?\\b(?i:cvv|cvc|cvv2|cvc2|security code)\\b",
+        ),
+        context(
+            "card-code",
+            Shape,
+            &["cvv", "cvc"],
+            "^(?i:cvv|cvc)2?(?i: code| number)?(?: is|:|=)? ?([0-9]{3,4})(?:[^0-9A-Za-z.%_-]|[.](?:[^0-9]|$)|$)",
         ),
         context(
             "recovery-code",
@@ -616,7 +663,8 @@ impl SecretContext {
             ContextProof::Shape
             | ContextProof::NotTemplate
             | ContextProof::Random
-            | ContextProof::Chosen => true,
+            | ContextProof::Chosen
+            | ContextProof::Told => true,
         }
     }
 
@@ -626,6 +674,7 @@ impl SecretContext {
             ContextProof::Chosen => {
                 secret_check::looks_random(value) || secret_check::looks_chosen(value)
             }
+            ContextProof::Told => secret_check::looks_told(value),
             ContextProof::NotTemplate | ContextProof::Address | ContextProof::Command(_) => {
                 !secret_check::is_template(value)
             }
@@ -713,14 +762,16 @@ impl CommandLine {
     }
 }
 
-/// The values of `name=value; name=value` that look random.
+/// The values of `name=value; name=value` that look random, or that let their holder in by their name.
 fn find_pairs(header: &str, mut found: impl FnMut(Range<usize>)) {
     let mut at = 0;
     for pair in header.split(';') {
         if let Some((name, value)) = pair.split_once('=') {
             let value = value.split([' ', ',']).next().unwrap_or_default();
             let start = at + name.len() + 1;
-            if secret_check::looks_random(value) {
+            let is_session =
+                secret_check::names_session(name) && secret_check::looks_like_session(value);
+            if is_session || secret_check::looks_random(value) {
                 found(start..start + value.len());
             }
         }

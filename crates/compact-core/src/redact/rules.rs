@@ -22,7 +22,7 @@ use super::{RedactionFindings, RedactionSpan, assignment, escape, key_block, sec
 pub(super) const RANDOM_STRING: &str = "random-string";
 
 /// Changes whenever a text may be redacted otherwise than before, though table and patterns stayed.
-const RULES_VERSION: u32 = 4;
+const RULES_VERSION: u32 = 5;
 
 /// What a word gives away.
 #[derive(Clone, Copy)]

@@ -130,6 +130,9 @@ pub(super) fn judge_assignment<'t>(
         let is_named = match promise {
             NamePromise::Password => true,
             NamePromise::Perhaps => !a.name.eq_ignore_ascii_case("pass"),
+            NamePromise::ApiKey => {
+                return (looks_random(a.value) && !is_code(a)).then_some("api-key");
+            }
             _ => false,
         };
         let shows = looks_chosen(a.value) || looks_random(a.value) || looks_typed(a.value);
@@ -151,7 +154,10 @@ pub(super) fn judge_assignment<'t>(
                     || looks_typed(a.value)
                     || may_be_chosen(a) && looks_chosen(a.value)),
         ),
-        NamePromise::Suspected => ("secret", !is_code(a) && looks_random(a.value)),
+        NamePromise::Suspected => (
+            "secret",
+            !is_code(a) && (looks_random(a.value) || is_quoted_secret(a)),
+        ),
         NamePromise::Login => (
             "secret",
             !is_code(a) && (is_encoded_login(a.value) || letters::is_drawn(a.value.as_bytes())),
@@ -187,6 +193,26 @@ fn is_variable(a: &AssignedValue<'_>) -> bool {
 fn has_digit_and_letter(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
     has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+}
+
+/// `secret = "…"`, `"client_secret": "…"` with one word and a digit: no text, and no name of anything.
+fn is_quoted_secret(a: &AssignedValue<'_>) -> bool {
+    let lower = a.value.to_ascii_lowercase();
+    let is_named = name_words(a.name)
+        .last()
+        .is_some_and(|word| word == "secret");
+    is_named
+        && a.quoted
+        && a.value.len() >= CHOSEN
+        && has_digit_and_letter(a.value)
+        && a.value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!@#$^&*".contains(&b))
+        && a.value.bytes().any(|b| b.is_ascii_lowercase())
+        && !["secret", "token", "key", "pass", "test"]
+            .iter()
+            .any(|name| lower.contains(name))
+        && !NOT_SECRETS.contains(lower.as_str())
 }
 
 /// How many names are remembered.
@@ -303,7 +329,9 @@ fn is_named_secret(a: &AssignedValue<'_>) -> bool {
         return false;
     }
     match a.operator {
-        ValueOperator::Sentence => return looks_spoken(value) || looks_chosen(value),
+        ValueOperator::Sentence => {
+            return looks_spoken(value) || looks_chosen(value) || is_run_of_words(a);
+        }
         ValueOperator::Argument => return !is_wordy(value) || is_drawn_word(value),
         ValueOperator::Flag => {
             return (!is_wordy(value) || is_drawn_word(value))
@@ -331,6 +359,27 @@ fn is_named_secret(a: &AssignedValue<'_>) -> bool {
         return !passes_on && !is_number_or_type(value);
     }
     is_lone_word(a) || is_drawn_word(value)
+}
+
+/// The least letters of several words in one: no single word that is said of a password is as long.
+const RUN_OF_WORDS: usize = 16;
+
+/// The least words of a passphrase, and the least letters of each.
+const PHRASE_WORDS: usize = 4;
+
+/// A passphrase at the end of a sentence: words without anything between them, or joined by signs.
+fn is_run_of_words(a: &AssignedValue<'_>) -> bool {
+    let ends = matches!(
+        a.next,
+        None | Some('\n' | '\r' | '"' | '\'' | '\\' | '.' | ',' | ';' | '!' | '?' | ')')
+    );
+    let is_word = |word: &str| word.bytes().all(|b| b.is_ascii_lowercase());
+    let parts: Vec<&str> = a.value.split(['-', '_', '.']).collect();
+    let is_joined = parts.len() >= PHRASE_WORDS
+        && parts
+            .iter()
+            .all(|part| part.len() >= PHRASE_WORDS && is_word(part));
+    ends && (a.value.len() >= RUN_OF_WORDS && is_word(a.value) || is_joined)
 }
 
 /// How many bits a word of letters alone must be dearer as chosen letters than as drawn ones.
@@ -556,6 +605,27 @@ pub(super) fn looks_chosen(value: &str) -> bool {
 /// Whether a word says that a password is only spoken about: its length, its policy.
 pub(super) fn is_about(word: &str) -> bool {
     ABOUT.contains(word.to_ascii_lowercase().as_str())
+}
+
+/// What stands where nothing but a password does, behind a login's name: letters with a digit or a sign.
+pub(super) fn looks_told(value: &str) -> bool {
+    !is_template(value) && looks_spoken(value)
+}
+
+/// The name of a cookie whose value lets its holder in.
+pub(super) fn names_session(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    ["sess", "auth", "token", "sid", "jwt", "login", "remember"]
+        .iter()
+        .any(|part| lower.contains(part))
+}
+
+/// The least characters of a cookie that its name gives away.
+const SESSION_VALUE: usize = 8;
+
+/// The value of a cookie that [`names_session`].
+pub(super) fn looks_like_session(value: &str) -> bool {
+    value.len() >= SESSION_VALUE && has_digit_and_letter(value) && !is_template(value)
 }
 
 /// What stands behind `the password is`: no word, and no name of an algorithm.

@@ -642,6 +642,15 @@ fn hostile_repetition_comes_to_an_end() {
         "password,",
         "a,password\n",
         "password for bob ",
+        "password was ",
+        "user ",
+        "user a pass ",
+        "login is a / ",
+        "the pin for ",
+        "card 4111 ",
+        "cvv ",
+        "cookie: session=",
+        "secret = \"",
     ] {
         let once = redactor
             .redact(&unit.repeat(10_000), &mut RedactionCounts::new())
