@@ -235,14 +235,17 @@ impl ConfigSources {
         self.load_with(&read_config_file, ProjectFault::LeftOut)
     }
 
-    /// As much of the configuration as can be used, and what is wrong with the rest. A broken one is
-    /// left out, the project's file before the user's, and then everything is redacted: nobody can say
-    /// that it need not be.
+    /// As much of the configuration as can be used, and what is wrong with the rest. A project's file that
+    /// nobody trusts has no say in how exact an archive is, and none by being wrong. Any other file that is wrong is
+    /// left out, the project's before the user's, and then the archive is redacted too: it may have said so.
     pub fn load_usable(&self) -> Result<(LoadedConfig, Option<ConfigError>), ConfigError> {
         let fault = match self.load() {
             Ok(loaded) => return Ok((loaded, None)),
             Err(fault) => fault,
         };
+        if let Ok(loaded) = self.load_without_faulty_project() {
+            return Ok((loaded, Some(fault)));
+        }
         let is_place =
             |name: &str, value: &str| name == "COMPACT_STORAGE_PATH" && !value.is_empty();
         let env = self

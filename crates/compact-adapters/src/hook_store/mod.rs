@@ -239,11 +239,16 @@ pub fn remove_stale(hooks: &Path, before: Timestamp) {
     }
 }
 
+/// Opens a file that can be read to its end. Of what the system only shows as files, some never end: they have no size,
+/// and a transcript has one as soon as there is anything to keep.
 fn open_regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() {
-        return File::open(path);
-    }
-    let message = format!("{} is not a regular file", path.display());
+    let found = fs::metadata(path)?;
+    let fault = match (found.is_file(), found.len()) {
+        (true, 1..) => return File::open(path),
+        (true, 0) => "is empty",
+        (false, _) => "is not a regular file",
+    };
+    let message = format!("{} {fault}", path.display());
     Err(io::Error::new(ErrorKind::InvalidInput, message))
 }
 

@@ -223,6 +223,22 @@ fn precompact_handles_an_io_error() {
     }
 }
 
+/// What the system only shows as a file may never end: the kernel's log waits for its next line.
+#[test]
+fn a_transcript_without_a_size_is_not_waited_for() {
+    let agent = Agent::new().with_transcript("empty.jsonl", b"");
+    for path in [Path::new("/proc/kmsg"), &agent.transcript] {
+        for event in ["PreCompact", "SessionStart", "UserPromptSubmit"] {
+            let mut payload = agent.payload(event);
+            payload["transcript_path"] = json!(path);
+            payload["source"] = json!("compact");
+            let run = agent.send(payload.to_string().as_bytes());
+            let fault = format!("{} is empty", path.display());
+            assert!(run.stderr.contains(&fault), "{event}: {}", run.stderr);
+        }
+    }
+}
+
 /// A disk with room for half of the transcript keeps none of it.
 #[test]
 fn a_full_disk_leaves_no_half_archive() {

@@ -492,12 +492,13 @@ fn what_init_writes_is_trusted() {
     assert_eq!(checked["warnings"], json!([]));
 }
 
-/// No file of a repository makes a hook wait, fail or redact less.
+/// No file of a repository makes a hook wait, fail, tell more, or archive less exactly than it would without the file.
 #[test]
-fn a_hook_whose_configuration_is_broken_redacts_at_its_strictest() {
+fn a_broken_file_of_a_repository_leaves_the_hook_s_archive_exact() {
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     for broken in [
         "redaction: {enabled: false}\nmodle: x\n",
+        "redaction: {sinks: {archive: true}}\nmodle: x\n",
         "[",
         "policy: {soft_pct: 0.99}",
     ] {
@@ -510,22 +511,25 @@ fn a_hook_whose_configuration_is_broken_redacts_at_its_strictest() {
             "{}",
             run.stderr
         );
+        assert!(!run.text().contains(secret), "{}", run.text());
         let archives = archived(&place);
-        assert_eq!(archives.len(), 1);
-        let text = fs::read_to_string(&archives[0]).unwrap();
-        assert!(
-            !text.contains(secret) && text.contains("[REDACTED:"),
-            "{broken}"
-        );
+        assert_eq!(archives.len(), 1, "{broken}");
+        let original = fs::read(place.path("claude.jsonl")).unwrap();
+        assert_eq!(fs::read(&archives[0]).unwrap(), original, "{broken}");
     }
-    // In order, it keeps the archive exact.
+}
+
+/// The user's own file may have asked for a redacted archive; broken, nobody knows.
+#[test]
+fn a_hook_whose_user_s_file_is_broken_redacts_at_its_strictest() {
+    let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let place = Place::new();
+    let user = place.path("home/.config/compact");
+    fs::create_dir_all(&user).unwrap();
+    fs::write(user.join("config.yaml"), "modle: x\n").unwrap();
     pre_compact(&place, secret);
-    assert!(
-        fs::read_to_string(&archived(&place)[0])
-            .unwrap()
-            .contains(secret)
-    );
+    let text = fs::read_to_string(&archived(&place)[0]).unwrap();
+    assert!(!text.contains(secret) && text.contains("[REDACTED:"));
 }
 
 /// The user's own file still says where things go when the project's is broken.
