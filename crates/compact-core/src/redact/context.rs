@@ -674,7 +674,7 @@ impl SecretContext {
             ContextProof::Chosen => {
                 secret_check::looks_random(value) || secret_check::looks_chosen(value)
             }
-            ContextProof::Told => secret_check::looks_told(value),
+            ContextProof::Told => secret_check::looks_given(value),
             ContextProof::NotTemplate | ContextProof::Address | ContextProof::Command(_) => {
                 !secret_check::is_template(value)
             }

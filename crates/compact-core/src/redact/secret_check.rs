@@ -608,7 +608,7 @@ pub(super) fn is_about(word: &str) -> bool {
 }
 
 /// What stands where nothing but a password does, behind a login's name: letters with a digit or a sign.
-pub(super) fn looks_told(value: &str) -> bool {
+pub(super) fn looks_given(value: &str) -> bool {
     !is_template(value) && looks_spoken(value)
 }
 
