@@ -62,6 +62,13 @@ pub enum Error {
     Interrupted,
     /// No receipt and no session of that name.
     NotFound(String),
+    /// A session whose history went apart: no single one is all that it held.
+    Branches {
+        /// The session.
+        session: String,
+        /// The receipts whose inputs make up each branch, the oldest first.
+        branches: Vec<Vec<String>>,
+    },
     /// The compaction ran without an archive.
     NotArchived(String),
     /// A question without a word that could be looked for.
@@ -110,6 +117,15 @@ impl Hinted for Error {
             Error::NotFound(name) => {
                 format!("'{name}' is neither a receipt nor a session on record")
             }
+            Error::Branches { session, branches } => {
+                let count = branches.len();
+                let named: Vec<String> = branches.iter().map(|line| line.join(", ")).collect();
+                format!(
+                    "session '{session}' went apart, and {count} histories are on record under its \
+                     name: {}",
+                    named.join(" | ")
+                )
+            }
             Error::NotArchived(receipt) => {
                 format!("receipt {receipt} was made without an archive: its original was not kept")
             }
@@ -142,6 +158,7 @@ impl Hinted for Error {
                 "try again in a moment, or set policy.during_compaction to queue"
             }
             Error::NotFound(_) => "name a session that was compacted, or one of its receipts",
+            Error::Branches { .. } => "name the receipts of the one that is meant",
             Error::Summary { .. } => {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }

@@ -189,6 +189,7 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         | Runtime::BadPointer(_)
         | Runtime::BadLines(_)
         | Runtime::BadPattern(_)
+        | Runtime::Branches { .. }
         | Runtime::Archive(ArchiveError::Locked { .. } | ArchiveError::Refused { .. })
         | Runtime::Catalog(
             CatalogError::Refused { .. }

@@ -1,6 +1,6 @@
 //! Retention: forgets old compactions and removes packs that nothing needs any more.
 //!
-//! The latest compaction of a session is what its live view points at: it stays with everything
+//! The latest compaction of each branch of a session is what a live view points at: it stays with everything
 //! that its packs build on, every compaction that led to it, and every receipt of any session that
 //! its input names: each pointer of a live view leads to one of these. Packs that no record names
 //! are left alone too: another process may be about to record them. What goes leaves the recall
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use compact_adapters::config::RetentionConfig;
 use compact_runtime::port::archive::{PackId, reachable_packs};
-use compact_runtime::port::catalog::CompactionRecord;
+use compact_runtime::port::catalog::{CompactionRecord, live_ends};
 use compact_runtime::port::clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 
@@ -216,15 +216,18 @@ impl PruneCandidates {
         for session in store.catalog.sessions().await? {
             chains.push(store.catalog.session_records(&session.session_id).await?);
         }
-        let named = NamedReceipts::from_latest(store, &chains).await;
+        let named = NamedReceipts::from_ends(store, &chains).await;
         let mut all = PruneCandidates {
             open: Vec::new(),
             live: Vec::new(),
         };
-        for mut chain in chains {
-            all.live.extend(chain.pop());
-            let (live, open): (Vec<_>, Vec<_>) =
-                chain.into_iter().partition(|record| named.covers(record));
+        for chain in chains {
+            let ends: HashSet<String> = live_ends(&chain)
+                .into_iter()
+                .map(|end| end.receipt_id.clone())
+                .collect();
+            let is_live = |r: &CompactionRecord| ends.contains(&r.receipt_id) || named.covers(r);
+            let (live, open): (Vec<_>, Vec<_>) = chain.into_iter().partition(is_live);
             all.live.extend(live);
             all.open.extend(open);
         }
@@ -302,17 +305,17 @@ enum NamedReceipts {
 impl NamedReceipts {
     /// Returns a view's texts come from its input, so the receipts that it names are named there; an input
     /// that cannot be read may name any.
-    async fn from_latest(store: &StorePair, chains: &[Vec<CompactionRecord>]) -> NamedReceipts {
+    async fn from_ends(store: &StorePair, chains: &[Vec<CompactionRecord>]) -> NamedReceipts {
         let mut named = HashSet::new();
-        for latest in chains.iter().filter_map(|chain| chain.last()) {
-            let Some(pack) = &latest.input_pack else {
+        for end in chains.iter().flat_map(|chain| live_ends(chain)) {
+            let Some(pack) = &end.input_pack else {
                 return NamedReceipts::All;
             };
             let Ok(bytes) = store.archive.get(pack).await else {
                 return NamedReceipts::All;
             };
             named.extend(receipts_in(&bytes));
-            named.extend(latest.previous.as_deref().map(short_receipt));
+            named.extend(end.previous.as_deref().map(short_receipt));
         }
         add_lineage(&mut named, chains);
         NamedReceipts::In(named)

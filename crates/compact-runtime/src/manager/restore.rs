@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::port::archive::ArchiveError;
 use crate::port::catalog::{
     CompactionRecord, InputRelation, NamedRecord, RuntimeFields, StoredReceipt, find_named_record,
+    widest_ends,
 };
 
 /// A restored original.
@@ -77,14 +78,38 @@ pub struct FieldMismatch {
 }
 
 impl Manager {
-    /// The input of a receipt, or the whole of a session: its first input and all appended since.
+    /// The input of a receipt, or the whole of a session: its first input and all appended since. Fails for a session
+    /// whose history went apart, and names the branches.
     pub async fn restore(&self, receipt_or_session: &str) -> Result<RestoredOriginal, Error> {
         let latest = match find_named_record(&*self.catalog, receipt_or_session).await? {
             Some(NamedRecord::Receipt(record)) => return self.input_of(&record).await,
             Some(NamedRecord::Session(latest)) => latest,
             None => return self.pack_named(receipt_or_session).await,
         };
-        self.restore_session(&latest).await
+        let session = &latest.session_id;
+        let chain = self.catalog.session_records(session).await?;
+        match widest_ends(&chain).as_slice() {
+            [] => self.restore_session(&latest).await,
+            [only] => self.restore_session(only).await,
+            ends => Err(self.branches_error(session, ends).await?),
+        }
+    }
+
+    /// Tells the branches of a session, each by the receipts that restore it.
+    async fn branches_error(
+        &self,
+        session: &str,
+        ends: &[&CompactionRecord],
+    ) -> Result<Error, Error> {
+        let mut branches = Vec::new();
+        for end in ends {
+            let line = records_since_whole(self.lineage(end).await?);
+            branches.push(line.into_iter().map(|record| record.receipt_id).collect());
+        }
+        Ok(Error::Branches {
+            session: session.to_owned(),
+            branches,
+        })
     }
 
     /// The hash of every entry that a session held up to a compaction, in order.

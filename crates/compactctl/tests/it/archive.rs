@@ -241,3 +241,68 @@ fn a_session_that_nobody_named_is_listed_whole_and_found_by_its_beginning() {
     let (too_short, _) = session.split_at(7);
     place.run(&["restore", too_short]).failed(3);
 }
+
+/// A transcript with the id and the first message of one on record takes nothing over, and nothing of that is pruned.
+#[test]
+fn a_transcript_that_only_begins_alike_leaves_a_name_as_it_is() {
+    let place = Place::new();
+    let session = "5e551040-0000-4000-8000-000000000000";
+    let mine = claude(20);
+    let at = mine.match_indices('\n').nth(2).unwrap().0;
+    let (head, rest) = mine.split_at(at);
+    let strange = format!("{head}{}", rest.replace("handler", "strange"));
+    place.write("mine.jsonl", &mine);
+    place.write("strange.jsonl", &strange);
+    let compact = |file: &str| place.json(&["compact", file, "--budget", "1500", "-o", "v.jsonl"]);
+    let (first, second) = (compact("mine.jsonl"), compact("strange.jsonl"));
+    assert_eq!(first["session_id"], session);
+    let other = second["session_id"].as_str().unwrap();
+    assert!(other.starts_with(&format!("{session}@")), "{other}");
+    let removed = place.json(&["archive", "prune", "--max-bytes", "0", "--yes"]);
+    assert_eq!(removed["removed"], json!([]));
+    assert_eq!(place.run(&["restore", session]).ok().text(), mine);
+    assert_eq!(place.run(&["restore", other]).ok().text(), strange);
+}
+
+/// Two branches of one chat under a name that the caller gives.
+#[test]
+fn both_branches_of_a_session_stay_and_are_told() {
+    let place = Place::new();
+    let branch = |turns| {
+        place.write("s.jsonl", lines(0..4) + &lines(turns));
+        let compact = [
+            "compact",
+            "s.jsonl",
+            "--budget",
+            "1500",
+            "--session",
+            "fork",
+        ];
+        let made = place.json(&[&compact[..], &["-o", "v.jsonl"]].concat());
+        let view = String::from_utf8(place.read("v.jsonl")).unwrap();
+        (made["receipt_id"].as_str().unwrap().to_owned(), view)
+    };
+    let branches = [branch(4..30), branch(100..130)];
+    let told = place.run(&["restore", "fork"]).failed(2).stderr;
+    for (receipt, _) in &branches {
+        assert!(told.contains(receipt), "{told}");
+    }
+    place
+        .run(&["archive", "prune", "--max-bytes", "0", "--yes"])
+        .ok();
+    for ((receipt, view), turns) in branches.iter().zip([4..30, 100..130]) {
+        let whole = lines(0..4) + &lines(turns);
+        assert_eq!(place.run(&["restore", receipt]).ok().text(), whole);
+        let pointers: Vec<&str> = view
+            .split("[#")
+            .skip(1)
+            .filter_map(|after| after.split_once(']').map(|(number, _)| number))
+            .filter(|number| number.parse::<u64>().is_ok())
+            .collect();
+        assert!(!pointers.is_empty(), "{view}");
+        for number in pointers {
+            place.run(&["expand", &format!("{receipt}#{number}")]).ok();
+        }
+    }
+    assert_eq!(place.json(&["archive", "verify"])["ok"], true);
+}

@@ -6,8 +6,8 @@
 //! its summary; what the view shows beyond that, and the history does not, was taken back, and the
 //! ledger ends before it. Some agents put the summary first, and some clients drop what stands before it: a history
 //! that does so has to show what comes next, and the whole rest of the view if nobody named its session. A line that
-//! somebody went on from otherwise is a session of its own, and so is a history that is called like one that it has
-//! nothing in common with.
+//! somebody went on from otherwise is a session of its own, and so is a history that is called like one on record and
+//! does not go on from it: what a name stands for does not change by how another history begins.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ use compact_core::identity::{Chain, EntryHash};
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry, EntryKind, Role};
 
-use super::{CompactionRequest, Manager, restore};
+use super::{CompactionRequest, Manager, clearing, restore};
 use crate::error::Error;
-use crate::port::catalog::CompactionRecord;
+use crate::port::catalog::{CompactionRecord, branch_ends};
 use crate::port::event::call_within;
 
 /// The most frames of one history that are looked up.
@@ -39,6 +39,11 @@ const NAMESAKE_MARK: usize = 12;
 /// How the name of a session opens that is called like another one.
 pub fn namesake_opening(name: &str) -> String {
     format!("{name}@")
+}
+
+/// Whether a session is the one of a name, or another one that is called so.
+fn is_namesake(session: &str, name: &str) -> bool {
+    session == name || session.starts_with(&namesake_opening(name))
 }
 
 /// Where a history stands.
@@ -130,7 +135,8 @@ impl Manager {
         let opening = self.find_opening(conversation, &hashes, None).await?;
         let opening = opening.filter(|opening| opening.record.session_id.starts_with(scope));
         if let Some(opening) = opening {
-            return self.session_behind(&opening).await;
+            let is_its = opening.is_shown_whole() && !self.is_left(&opening).await?;
+            return Ok(is_its.then_some(opening.record.session_id));
         }
         let entries = conversation.entries.iter().zip(&hashes);
         let beginnings = Chain::prefix_chains(entries);
@@ -177,19 +183,18 @@ impl Manager {
         opening: Option<&OpeningRecord>,
         hashes: &[EntryHash],
     ) -> Result<String, Error> {
-        if let Some(opening) = opening
-            && let Some(name) = self.session_behind(opening).await?
-        {
-            return Ok(name);
+        let wire_name = request.conversation.session_id.as_deref();
+        if let Some(opening) = opening {
+            let name = &opening.record.session_id;
+            let is_called_so = wire_name.is_some_and(|wire| is_namesake(name, wire));
+            if (is_called_so || opening.is_shown_whole()) && !self.is_left(opening).await? {
+                return Ok(name.clone());
+            }
         }
         let entries = request.conversation.entries.iter().zip(hashes);
         let beginnings = Chain::prefix_chains(entries);
-        if let Some(name) = &request.conversation.session_id {
-            let is_left = opening.is_some_and(|opening| opening.record.session_id == *name);
-            return match is_left || self.continues_session(name, request, hashes).await? {
-                true => Ok(name.clone()),
-                false => self.namesake(name, &beginnings).await,
-            };
+        if let Some(name) = wire_name {
+            return self.find_namesake(name, request, hashes, &beginnings).await;
         }
         let known = match opening {
             Some(_) => None,
@@ -199,54 +204,90 @@ impl Manager {
         Ok(known.unwrap_or_else(|| format!("{UNNAMED}{whole}")))
     }
 
-    /// Whether a history may be the session that its wire says: nothing is on record there, or something that it has
-    /// in common with this one. A history that was rewound or forked begins alike; a transcript that its agent compacted
-    /// has all its lines before what is live now.
-    async fn continues_session(
+    /// The session that a history is of those called as its wire says: the one of that name, if nothing is on record
+    /// there or the history goes on from it, else one of its own.
+    async fn find_namesake(
         &self,
         name: &str,
         request: &CompactionRequest<'_>,
         hashes: &[EntryHash],
-    ) -> Result<bool, Error> {
+        beginnings: &[Chain],
+    ) -> Result<String, Error> {
         let chain = self.catalog.session_records(name).await?;
-        let first = hashes.get(request.conversation.leading_instructions());
-        let begins_alike = |record: &CompactionRecord| {
-            let mut known = record.entry_hashes.iter();
-            first.is_none_or(|first| known.any(|known| known == first))
-        };
-        if chain.is_empty() || chain.iter().any(begins_alike) {
-            return Ok(true);
+        if chain.is_empty() || self.goes_on(&chain, request, hashes, beginnings).await {
+            return Ok(name.to_owned());
         }
-        let (Some(archive), Some(pack)) = (
-            &self.archive,
-            chain.last().and_then(|record| record.input_pack),
-        ) else {
-            return Ok(false);
-        };
-        let before = archive.get(&pack).await;
-        let original = self.bytes_to_archive(&request.original);
-        Ok(before.is_ok_and(|before| original.starts_with(&before)))
-    }
-
-    /// A name for a history that is called like a session which it has nothing in common with: what the name means
-    /// does not change by it.
-    async fn namesake(&self, name: &str, beginnings: &[Chain]) -> Result<String, Error> {
         let opening = namesake_opening(name);
-        let found = self.catalog.find_sessions(beginnings).await?;
-        let mut known = found.into_iter().map(|(name, _)| name);
-        let known = known.find(|known| known.starts_with(&opening));
+        for known in self.catalog.sessions().await? {
+            let known = known.session_id;
+            if known.starts_with(&opening) {
+                let chain = self.catalog.session_records(&known).await?;
+                if self.goes_on(&chain, request, hashes, beginnings).await {
+                    return Ok(known);
+                }
+            }
+        }
         let whole = beginnings.last().copied().unwrap_or(Chain::EMPTY);
         let mark: String = whole.to_string().chars().take(NAMESAKE_MARK).collect();
-        Ok(known.unwrap_or_else(|| format!("{opening}{mark}")))
+        Ok(format!("{opening}{mark}"))
     }
 
-    /// The session of a view that a history goes on from, unless somebody went on from it otherwise.
-    async fn session_behind(&self, opening: &OpeningRecord) -> Result<Option<String>, Error> {
+    /// Whether a history goes on from a branch of a session, or is one that was compacted there.
+    async fn goes_on(
+        &self,
+        chain: &[CompactionRecord],
+        request: &CompactionRequest<'_>,
+        hashes: &[EntryHash],
+        beginnings: &[Chain],
+    ) -> bool {
+        let ends = branch_ends(chain);
+        let mut compacted = chain.iter().filter_map(|record| record.source_chain);
+        let mut begun = ends.iter().filter_map(|end| end.source_chain);
+        if compacted.any(|known| beginnings.last() == Some(&known))
+            || begun.any(|known| beginnings.contains(&known))
+        {
+            return true;
+        }
+        for end in ends {
+            if self.holds_input(end, request, hashes).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a history holds all that a compaction was given, though its entries are others: a file of which its
+    /// agent compacted the beginning, or a history whose old results were cleared in place.
+    async fn holds_input(
+        &self,
+        record: &CompactionRecord,
+        request: &CompactionRequest<'_>,
+        hashes: &[EntryHash],
+    ) -> bool {
+        let Ok(before) = self.input_of(record).await else {
+            return false;
+        };
+        let original = self.bytes_to_archive(&request.original);
+        if original.starts_with(&before.bytes) {
+            return true;
+        }
+        let Ok((before, _)) = restore::read_conversation(&before.bytes, record) else {
+            return false;
+        };
+        let old = EntryHash::from_entries(&before.entries);
+        let skipped = (
+            before.leading_instructions(),
+            request.conversation.leading_instructions(),
+        );
+        let old = before.entries.iter().zip(&old).skip(skipped.0);
+        let new = request.conversation.entries.iter().zip(hashes);
+        clearing::is_history_cleared(old, new.skip(skipped.1))
+    }
+
+    /// Whether somebody went on otherwise from the view that a history opens with.
+    async fn is_left(&self, opening: &OpeningRecord) -> Result<bool, Error> {
         let record = &opening.record;
         let ShownPrefix { history, known } = &opening.shown;
-        if !opening.is_shown_whole() {
-            return Ok(None);
-        }
         let beyond = [history, &opening.written].map(|all| all.get(*known..).unwrap_or_default());
         let is_other = |later: &CompactionRecord| {
             let goes_on = later.previous.as_ref() == Some(&record.receipt_id);
@@ -255,8 +296,7 @@ impl Manager {
             goes_on && !beyond.into_iter().any(is_line)
         };
         let chain = self.catalog.session_records(&record.session_id).await?;
-        let is_left = chain.iter().any(is_other);
-        Ok((!is_left).then(|| record.session_id.clone()))
+        Ok(chain.iter().any(is_other))
     }
 
     /// The unnamed session of a scope whose last compaction was of a beginning of this history, or that

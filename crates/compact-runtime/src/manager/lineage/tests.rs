@@ -433,7 +433,7 @@ async fn compact_on_wire(manager: &Manager, entries: Vec<Entry>) -> String {
     }
 }
 
-/// What a name means does not change by a transcript that has nothing in common with it but the name.
+/// What a name means does not change by a transcript that has nothing in common with it but the name, or the beginning.
 #[tokio::test]
 async fn a_stranger_under_a_known_name_is_a_session_of_its_own() {
     let (manager, _) = manager(30_000);
@@ -442,15 +442,24 @@ async fn a_stranger_under_a_known_name_is_a_session_of_its_own() {
     let strange = unnamed_chat("strange")[1..].to_vec();
     let other = compact_on_wire(&manager, strange.clone()).await;
     assert!(other.starts_with("called@"), "{other}");
-    // Both go on as themselves, and so does one that was rewound.
+    let alike = [&mine[..3], &unnamed_chat("alike")[3..]].concat();
+    let branch = compact_on_wire(&manager, alike.clone()).await;
+    assert!(branch.starts_with("called@") && branch != other, "{branch}");
+    // All go on as themselves, and one that was rewound and goes on is a branch.
     let grown = |entries: &[Entry]| {
         let more = [Entry::from_text("u", Role::User, "And once more, please.")];
         [entries, &more].concat()
     };
     assert_eq!(compact_on_wire(&manager, grown(&strange)).await, other);
     assert_eq!(compact_on_wire(&manager, grown(&mine)).await, "called");
+    assert_eq!(compact_on_wire(&manager, grown(&alike)).await, branch);
+    let rewound = grown(&mine[..41]);
+    let rewound_name = compact_on_wire(&manager, rewound.clone()).await;
+    assert!(rewound_name.starts_with("called@") && rewound_name != branch);
     assert_eq!(
-        compact_on_wire(&manager, grown(&mine[..41])).await,
-        "called"
+        compact_on_wire(&manager, grown(&rewound)).await,
+        rewound_name
     );
+    let restored = manager.restore("called").await.unwrap();
+    assert_eq!(restored.bytes, serialize_entries(&grown(&mine)));
 }

@@ -3,6 +3,7 @@
 //! It holds records and pointers, never conversation text: the bytes are in the archive. A session
 //! id is any text a host likes to use; it is a key here and nothing else.
 
+mod branch;
 pub mod conformance;
 mod copy;
 mod find;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
+pub use branch::{branch_ends, live_ends, widest_ends};
 pub use copy::{CopiedRecords, SessionRenames, copy_catalog, find_missing_records};
 pub use find::{NamedRecord, find_named_record, find_pointed_record};
 pub use lease::{LEASE_TIME, Lease, MAX_LEASE_TIMES};
@@ -43,7 +45,7 @@ pub enum CatalogError {
         /// The prefix asked for.
         prefix: String,
     },
-    /// A session that is called like the beginning of a receipt's id.
+    /// A session that is called like a receipt, or the beginning of its id.
     ReceiptOrSession {
         /// The name asked for.
         name: String,
@@ -148,9 +150,19 @@ impl Hinted for CatalogError {
                 Some("rebuild it from the archive, which is not affected".to_owned())
             }
             CatalogError::Lost { .. } => Some("rebuild it from the archive".to_owned()),
-            CatalogError::ReceiptOrSession { latest, .. } => Some(format!(
-                "name the receipt by its whole id, or the session by its last receipt, {latest}"
-            )),
+            CatalogError::ReceiptOrSession {
+                name,
+                receipt,
+                latest,
+            } => {
+                let other = match name == receipt {
+                    true => "the beginning of its id",
+                    false => "its whole id",
+                };
+                Some(format!(
+                    "name the receipt by {other}, or the session by its last receipt, {latest}"
+                ))
+            }
             CatalogError::Refused { hint, .. } | CatalogError::Unreachable { hint, .. } => {
                 Some(hint.clone())
             }
