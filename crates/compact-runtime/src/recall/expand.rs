@@ -12,7 +12,7 @@ use super::index_update::{first_ordinal, next_ordinal};
 use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
-use crate::port::catalog::{CompactionRecord, find_pointed_record};
+use crate::port::catalog::{CatalogError, CompactionRecord, find_pointed_record};
 
 /// The most entries that one pointer brings back.
 const MOST_ENTRIES: u64 = 200;
@@ -142,8 +142,22 @@ impl Recall {
         if name == LAST_SESSION {
             return self.last_record().await;
         }
-        let pointed = find_pointed_record(&*self.catalog, name).await?;
-        pointed.ok_or_else(|| Error::NotFound(name.to_owned()))
+        let short = name.trim();
+        let pointed = find_pointed_record(&*self.catalog, short).await?;
+        if short == name {
+            return pointed.ok_or_else(|| Error::NotFound(name.to_owned()));
+        }
+        // Blanks before a number may be part of a session's name.
+        let called_so = self.catalog.latest_record(name).await?;
+        match (called_so, pointed) {
+            (Some(_), Some(_)) => Err(CatalogError::Ambiguous {
+                prefix: short.to_owned(),
+            }
+            .into()),
+            (found, other) => found
+                .or(other)
+                .ok_or_else(|| Error::NotFound(name.to_owned())),
+        }
     }
 
     /// Goes back along the compactions to the one that was given the entry.

@@ -168,7 +168,7 @@ impl Recall {
             return Err(Error::EmptyQuery);
         }
         let session_id = match query.session_id {
-            Some(name) => Some(self.session_to_search(name).await?),
+            Some(name) => Some(self.session_named(name).await?),
             None => None,
         };
         let lookup = IndexLookup {
@@ -251,7 +251,8 @@ impl Recall {
         })
     }
 
-    /// Returns the call of a result, or the result of a call, as far as it is indexed.
+    /// Returns the call of a result, or the result of a call, on the entry's own line: as the index has it, else as
+    /// the archive does.
     async fn partner_of(
         &self,
         candidate: &RecallCandidate,
@@ -260,27 +261,55 @@ impl Recall {
         let Some(ordinal) = candidate.partner else {
             return Ok(None);
         };
-        let session = &candidate.session_id;
-        let found = self.index.entries_at(session, &[ordinal]).await?;
-        let Some(partner) = found.into_iter().next() else {
-            return Ok(None);
+        let found = match self.indexed_partner(candidate, ordinal).await? {
+            Some(partner) => {
+                let archived = match secrets {
+                    SecretDisplay::Redacted => None,
+                    SecretDisplay::Shown => self.archived_text(&partner).await,
+                };
+                let text = archived.unwrap_or_else(|| Arc::clone(&partner.text));
+                (partner.receipt_id, partner.role, text)
+            }
+            None => {
+                let receipt = &candidate.receipt_id;
+                let pointer = EntryPointer::new(receipt, Some(ordinal), "");
+                match self.expand(&pointer).await {
+                    Ok(entry) => (receipt.clone(), entry.role, entry.readable_text().into()),
+                    Err(_) => return Ok(None),
+                }
+            }
         };
-        let room = match partner.role {
+        let (receipt, role, text) = found;
+        let room = match role {
             Role::Tool => RESULT_EXCERPT,
             _ => CALL_EXCERPT,
         };
-        let archived = match secrets {
-            SecretDisplay::Redacted => None,
-            SecretDisplay::Shown => self.archived_text(&partner).await,
-        };
-        let text = archived.unwrap_or_else(|| Arc::clone(&partner.text));
         let excerpt = excerpt::head_window(&text, room);
         Ok(excerpt.map(|window| HitPartner {
-            pointer: EntryPointer::new(&partner.receipt_id, Some(ordinal), "").to_string(),
+            pointer: EntryPointer::new(&receipt, Some(ordinal), "").to_string(),
             ordinal,
-            role: partner.role,
+            role,
             excerpt: self.hide_secrets(&window.text, secrets).into_owned(),
         }))
+    }
+
+    /// Returns what the index has at a place on the line of an entry. A session that went apart has several entries
+    /// with one number, of which it may hold only that of another branch.
+    async fn indexed_partner(
+        &self,
+        candidate: &RecallCandidate,
+        ordinal: u64,
+    ) -> Result<Option<RecallCandidate>, Error> {
+        let session = &candidate.session_id;
+        let found = self.index.entries_at(session, &[ordinal]).await?;
+        let is_same_input = |other: &RecallCandidate| other.receipt_id == candidate.receipt_id;
+        if found.is_empty() || found.iter().any(is_same_input) {
+            return Ok(found.into_iter().find(is_same_input));
+        }
+        let record = self.catalog.find_record(&candidate.receipt_id).await?;
+        let given = record.map_or(Vec::new(), |record| record.entry_hashes);
+        let mut found = found.into_iter();
+        Ok(found.find(|other| given.contains(&other.hash)))
     }
 
     /// Notes how many entries the session of each hit has.
@@ -295,15 +324,6 @@ impl Recall {
             hit.session_entries = counts.get(&hit.session_id).copied().unwrap_or(0);
         }
         Ok(())
-    }
-
-    /// Returns the whole id of the session that a query names: where a session is asked for, one that is
-    /// called so is meant.
-    async fn session_to_search(&self, name: &str) -> Result<String, Error> {
-        match self.catalog.latest_record(name).await? {
-            Some(latest) => Ok(latest.session_id),
-            None => self.session_named(name).await,
-        }
     }
 
     /// Returns the whole id of the session that a name stands for.

@@ -743,3 +743,77 @@ fn indexing_an_empty_place_creates_nothing() {
     assert_eq!(indexed["added"], 0);
     assert!(!place.store().exists());
 }
+
+/// A chat whose tools answer what nobody else says.
+fn chat_of(tag: &str) -> String {
+    let mut messages = vec![
+        json!({ "role": "user", "content": "Port the parser to Rust." }),
+        json!({ "role": "assistant", "content": "I begin." }),
+    ];
+    for n in 0..20 {
+        let (id, filler) = (format!("call_{n}"), format!("{tag} talks on. ").repeat(40));
+        messages.extend([
+            json!({ "role": "user", "content": format!("{tag} step {n}: go on.") }),
+            json!({ "role": "assistant", "content": null, "tool_calls": [{
+                "id": id, "type": "function",
+                "function": { "name": "run", "arguments": format!("{{\"step\": \"{tag} {n}\"}}") },
+            }] }),
+            json!({ "role": "tool", "tool_call_id": id, "content": format!("{filler} {tag}_fact_{n}") }),
+            json!({ "role": "assistant", "content": format!("{tag} did {n}.") }),
+        ]);
+    }
+    json!({ "model": "gpt-5", "messages": messages }).to_string()
+}
+
+/// Two branches number their entries alike: a result stands beside the call of its own.
+#[test]
+fn the_other_half_of_an_exchange_is_of_the_same_branch() {
+    let place = Place::new();
+    for tag in ["alice", "bob"] {
+        place.write("s.json", chat_of(tag));
+        compact(&place, "s.json", "proj");
+    }
+    for (tag, other) in [("alice", "bob"), ("bob", "alice")] {
+        let found = place.json(&["recall", &format!("{tag}_fact_3")]);
+        let hit = &found["hits"][0];
+        assert!(hit["snippet"].as_str().unwrap().contains(tag), "{found}");
+        let partner = hit["partner"]["excerpt"].as_str().unwrap();
+        assert!(
+            partner.contains(tag) && !partner.contains(other),
+            "{partner}"
+        );
+    }
+}
+
+/// Whoever calls a session like a receipt, or a part of its id, is not searched in its place.
+#[test]
+fn a_session_that_is_called_like_a_receipt_is_refused_where_one_is_searched() {
+    let place = compacted();
+    let receipt = place.json(&["archive", "list"])["sessions"][0]["last_receipt"].clone();
+    let receipt = receipt.as_str().unwrap();
+    place.write("other.jsonl", lines(100..140));
+    for name in [&receipt[..12], receipt] {
+        let search = ["recall", "--session", name, "metrics port"];
+        place.run(&search).ok();
+        compact(&place, "other.jsonl", name);
+        let told = place.run(&search).failed(2).stderr;
+        assert!(told.contains("is a session, and the receipt"), "{told}");
+    }
+    place
+        .run(&["recall", "--session", &receipt[..13], "metrics port"])
+        .ok();
+}
+
+/// Blanks may be part of a session's name.
+#[test]
+fn a_pointer_to_one_of_two_sessions_that_differ_in_blanks_is_refused() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..30));
+    compact(&place, "s.jsonl", "alice ");
+    let shown = place.json(&["expand", "alice #3"]);
+    assert_eq!(shown["session_id"], "alice ");
+    compact(&place, "s.jsonl", "alice");
+    place.run(&["expand", "alice #3"]).failed(2);
+    let shown = place.json(&["expand", "alice#3"]);
+    assert_eq!(shown["session_id"], "alice");
+}

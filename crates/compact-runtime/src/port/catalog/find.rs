@@ -1,9 +1,8 @@
 //! What a person's name for something stands for: a receipt or a session, whole or by its beginning.
 //!
 //! Every command and binding that takes a name goes by this one order, so that a name means the same
-//! everywhere. A whole receipt id is that receipt. A session may be called like the beginning of one,
-//! by chance or by somebody who wants to stand for it: such a name is refused, but in a pointer, which
-//! names a receipt wherever we write one.
+//! everywhere. A session may be called like a receipt or the beginning of one, by chance or by somebody who
+//! wants to stand for it: such a name is refused, but in a pointer, which names a receipt wherever we write one.
 
 use super::{CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog};
 
@@ -31,11 +30,10 @@ pub async fn find_named_record(
     catalog: &dyn SessionCatalog,
     name: &str,
 ) -> Result<Option<NamedRecord>, CatalogError> {
-    let receipt = catalog.find_record(name).await?;
-    if let Some(whole) = receipt.as_ref().filter(|found| found.receipt_id == name) {
-        return Ok(Some(NamedRecord::Receipt(whole.clone())));
-    }
-    match (receipt, catalog.latest_record(name).await?) {
+    match (
+        catalog.find_record(name).await?,
+        catalog.latest_record(name).await?,
+    ) {
         (Some(receipt), Some(latest)) => Err(CatalogError::ReceiptOrSession {
             name: name.to_owned(),
             receipt: receipt.receipt_id,

@@ -165,8 +165,18 @@ async fn a_session_that_is_called_like_the_beginning_of_a_receipt_does_not_stand
         "`aaaaaaaaaaaa` is a session, and the receipt aaaaaaaaaaaa1111 begins so; name the receipt by its \
          whole id, or the session by its last receipt, bbbbbbbbbbbb2222"
     );
+    let whole = conformance::sample_record("aaaaaaaaaaaa1111", "cccccccccccc3333");
+    catalog.save_record(&whole).await.unwrap();
+    let error = find_named_record(&catalog, "aaaaaaaaaaaa1111")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.hint().unwrap(),
+        "name the receipt by the beginning of its id, or the session by its last receipt, cccccccccccc3333"
+    );
     let pointed = async |name| find_pointed_record(&catalog, name).await.unwrap();
     assert_eq!(pointed("aaaaaaaaaaaa").await, Some(mine.clone()));
+    assert_eq!(pointed("aaaaaaaaaaaa1111").await, Some(mine.clone()));
     assert_eq!(pointed("bbbbbbbbbbbb").await, Some(other));
     assert_eq!(pointed("mine").await, Some(mine));
     assert_eq!(pointed("nobody-at-all").await, None);
