@@ -1,8 +1,8 @@
 //! Transcripts that hooks archive: each is a plain file that appears whole or not at all.
 //!
-//! A copy is staged beside its place, its sum is written down, and only then it gets its name; file
-//! and folder are on disk before it counts. A process that is killed meanwhile leaves a staged file or
-//! a sum without an archive, and [`remove_leftovers`] takes both away later.
+//! A copy is staged beside its place, gets its name, and then its sum is written down; file and folder are on
+//! disk before it counts. A process that is killed meanwhile leaves a staged file, which [`remove_leftovers`] takes
+//! away later, or an archive without a sum; a sum without an archive says that this was taken away.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -154,9 +154,12 @@ fn publish(
         if path.exists() {
             continue;
         }
-        write_checksum(&path, sum)?;
         match staged.persist_noclobber(&path) {
-            Ok(_) => return private::sync_dir(archives).map(|()| path),
+            Ok(_) => {
+                // Last, so that a sum without its archive always means that this is gone.
+                private::sync_dir(archives)?;
+                return write_checksum(&path, sum).map(|()| path);
+            }
             Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
                 (staged, refused) = (error.file, error.error);
             }
@@ -324,10 +327,9 @@ impl HookArchive {
 }
 
 fn remove_with_checksum(archive: &Path) -> io::Result<()> {
-    fs::remove_file(archive)?;
     match checksum_path(archive).map(fs::remove_file) {
         Some(Err(error)) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        _ => fs::remove_file(archive),
     }
 }
 
@@ -342,7 +344,7 @@ pub fn remove_if_contained(earlier: &Path, later: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what hooks left that were killed while they copied: staged files, and sums of nothing.
+/// Removes what hooks left that were killed while they copied.
 pub(super) fn remove_leftovers(hooks: &Path) {
     let is_staged = |file: &PathBuf| {
         let name = file.file_name().and_then(|name| name.to_str());
@@ -350,11 +352,15 @@ pub(super) fn remove_leftovers(hooks: &Path) {
     };
     let folders = [ARCHIVES, SUMS, super::SESSIONS];
     let staged = folders.map(|folder| files_of_repositories(hooks, folder).filter(is_staged));
-    let orphans = files_of_repositories(hooks, SUMS)
-        .filter(|sum| archive_path(sum).is_some_and(|a| !a.exists()));
-    for file in staged.into_iter().flatten().chain(orphans) {
+    for file in staged.into_iter().flatten() {
         leftover::remove_if_abandoned(&file);
     }
+}
+
+/// Returns the places of archives that are gone, though what was written down of them is there.
+pub fn list_lost_archives(hooks: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let sums = files_of_repositories(hooks, SUMS).filter_map(|sum| archive_path(&sum));
+    sums.filter(|archive| !archive.exists())
 }
 
 /// Returns the archive that a sum is of.

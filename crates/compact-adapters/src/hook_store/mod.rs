@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 pub use archive::{
-    ArchivedTranscript, HookArchive, HookArchiveError, HookArchiveFlaw, list_archives, receipt_of,
-    remove_if_contained,
+    ArchivedTranscript, HookArchive, HookArchiveError, HookArchiveFlaw, list_archives,
+    list_lost_archives, receipt_of, remove_if_contained,
 };
 
 use crate::private;

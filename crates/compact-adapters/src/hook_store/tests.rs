@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{HookArchive, HookStore, list_archives, remove_stale, repository_key};
+use super::{
+    HookArchive, HookStore, list_archives, list_lost_archives, remove_stale, repository_key,
+};
 
 #[test]
 fn the_key_of_a_repository_is_its_path() {
@@ -60,19 +62,19 @@ fn an_archive_is_held_against_what_was_written_down() {
     );
 }
 
-/// A hook that is killed leaves a staged copy, or a sum without its archive.
+/// A hook that is killed leaves a staged copy. A sum without its archive is no such thing: it tells what is gone.
 #[test]
 fn what_killed_hooks_left_goes_after_a_day() {
     let hooks = tempfile::tempdir().unwrap();
     let whole = archived(hooks.path(), "s", "whole");
     let folder = whole.path.parent().unwrap();
     let sums = folder.with_file_name("sums");
-    let (staged, orphan) = (folder.join(".staged-aB3xYz"), sums.join("gone.jsonl.json"));
-    for file in [&staged, &orphan] {
-        fs::write(file, "ha").unwrap();
-    }
+    let staged = folder.join(".staged-aB3xYz");
+    fs::write(&staged, "ha").unwrap();
+    let lost = archived(hooks.path(), "s", "lost").path;
+    fs::remove_file(&lost).unwrap();
     remove_stale(hooks.path(), Timestamp::UNIX_EPOCH);
-    assert!(staged.exists() && orphan.exists(), "a hook may be at work");
+    assert!(staged.exists(), "a hook may be at work");
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(25 * 60 * 60);
     let files = fs::read_dir(folder)
         .unwrap()
@@ -82,9 +84,12 @@ fn what_killed_hooks_left_goes_after_a_day() {
         file.set_modified(old).unwrap();
     }
     remove_stale(hooks.path(), Timestamp::UNIX_EPOCH);
-    assert!(!staged.exists() && !orphan.exists());
+    assert!(!staged.exists());
     assert!(whole.check().is_ok());
-    assert_eq!(fs::read_dir(&sums).unwrap().count(), 1);
+    let found: Vec<_> = list_lost_archives(hooks.path()).collect();
+    assert_eq!(found, [lost]);
+    whole.remove().unwrap();
+    assert_eq!(list_lost_archives(hooks.path()).count(), 1);
 }
 
 fn redactor() -> Redactor {

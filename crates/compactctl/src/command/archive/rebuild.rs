@@ -40,7 +40,8 @@ pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer,
     if done.unnamed_packs > 0 {
         human.push_str(&super::verify::describe_unnamed(done.unnamed_packs));
     }
-    let code = match done.unreadable.is_empty() {
+    // What nothing refers to may be what a killed process left, or all that is left of a session.
+    let code = match done.unreadable.is_empty() && done.unnamed_packs == 0 {
         true => 0,
         false => FailureCode::Check as u8,
     };

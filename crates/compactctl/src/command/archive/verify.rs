@@ -48,6 +48,14 @@ pub(super) async fn run(app: &App, global: &GlobalArgs) -> Result<CommandAnswer,
     let archive = archive_with_files(app)?;
     (found.hooks, found.runs) = hook::count_by_origin(app.data_directory());
     check_packs(&archive, global, &mut found).await?;
+    let hooks = app.data_directory().join(hook::HOOKS_FOLDER);
+    let lost = hook::list_lost_archives(&hooks).map(|path| {
+        (
+            None,
+            format!("{} is gone: a hook archived it", path.display()),
+        )
+    });
+    found.problems.extend(lost);
     let checked = match catalog_with_files(app) {
         Ok(catalog) => check_catalog(&archive, &catalog, &mut found).await,
         Err(error) => Err(error.into()),
@@ -125,8 +133,10 @@ async fn check_catalog(
         found.problems.push((Some(*pack), message));
     }
     let mut on_record: BTreeMap<PackId, CompactionRecord> = BTreeMap::new();
+    let mut latest: BTreeSet<PackId> = BTreeSet::new();
     for session in catalog.sessions().await? {
         let chain = catalog.session_records(&session.session_id).await?;
+        latest.extend(chain.last().map(CompactionRecord::address));
         let archived = chain.into_iter().filter(|record| {
             let is_file = record.receipt.as_json().get("file").is_some();
             record.input_pack.is_some() && !is_file
@@ -154,6 +164,15 @@ async fn check_catalog(
         }
     }
     found.unwritten = on_record.len();
+    // A process that is killed leaves the latest compaction of a session without a record, and none beside it.
+    let is_latest = |address: &PackId| latest.contains(address);
+    if !on_record.keys().all(is_latest) || (found.records == 0 && on_record.len() > 1) {
+        let them = format_count(on_record.len() as u64, "receipt", "receipts");
+        let message = format!(
+            "the archive has no record of {them} that the catalog lists: `compactctl archive rebuild` writes it again"
+        );
+        found.problems.push((None, message));
+    }
     if unlisted > 0 {
         let them = format_count(unlisted, "compaction", "compactions");
         let message = format!("the archive holds {them} that the catalog lacks: {REBUILD}");
