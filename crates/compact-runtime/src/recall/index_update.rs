@@ -9,7 +9,6 @@ use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::receipt::span_ordinals;
-use compact_core::redact::Redactor;
 use compact_formats::{Document, Format, TranscriptScope};
 
 use super::exchange::ExchangePlaces;
@@ -139,14 +138,29 @@ impl Recall {
         let start = seen
             .common_prefix(record)
             .max(continued_count(record, done));
-        let mut entries = index_unseen_entries(&whole, &live, seen, &self.redactor);
-        entries.extend(index_live_entries(
-            &NumberedEntries::new(record, &live, document.as_ref()),
-            start,
-            seen,
-            &self.redactor,
-        ));
-        Ok(Some(once_each(entries)))
+        let numbered = NumberedEntries::new(record, &live, document.as_ref());
+        let unseen = find_unseen_entries(&whole, &live, seen);
+        let live = find_live_entries(&numbered, start, seen);
+        let found = unseen.map(|entry| (None, entry)).chain(live);
+        Ok(Some(self.index_once(found.collect(), &numbered)))
+    }
+
+    /// Returns what is indexed of entries with their places: each once, at its last place.
+    fn index_once(
+        &self,
+        found: Vec<(Option<usize>, &Entry)>,
+        numbered: &NumberedEntries<'_>,
+    ) -> Vec<IndexedEntry> {
+        let mut seen = HashSet::new();
+        let newest = found.into_iter().rev();
+        let once = newest.filter(|(_, entry)| seen.insert(EntryHash::from_entry(entry)));
+        let indexed = once.filter_map(|(at, entry)| {
+            let place = at.map(|at| numbered.placement(at, entry));
+            passage::index_entry(entry, place.unwrap_or_default(), &self.redactor)
+        });
+        let mut entries: Vec<IndexedEntry> = indexed.collect();
+        entries.reverse();
+        entries
     }
 }
 
@@ -245,58 +259,38 @@ impl<'a> NumberedEntries<'a> {
     }
 }
 
-/// The entries from `start` on, with their ordinals.
-fn index_live_entries<'a>(
-    numbered: &'a NumberedEntries<'a>,
+/// The entries from `start` on, with their places.
+fn find_live_entries<'a>(
+    numbered: &NumberedEntries<'a>,
     start: usize,
-    seen: &'a SeenEntries,
-    redactor: &'a Redactor,
-) -> impl Iterator<Item = IndexedEntry> + 'a {
+    seen: &SeenEntries,
+) -> impl Iterator<Item = (Option<usize>, &'a Entry)> {
     let entries = numbered.entries.iter().enumerate().skip(start);
     let said = entries.filter(|(_, entry)| !seen.is_summary(entry));
-    said.filter_map(move |(at, entry)| {
-        passage::index_entry(entry, numbered.placement(at, entry), redactor)
-    })
+    said.map(|(at, entry)| (Some(at), entry))
 }
 
 /// What the file holds beyond the context that was compacted: the part before its last boundary.
 /// Of what came before the first compaction nothing is new to a later one.
-fn index_unseen_entries(
-    whole: &Conversation,
+fn find_unseen_entries<'a>(
+    whole: &'a Conversation,
     live: &Conversation,
     seen: &SeenEntries,
-    redactor: &Redactor,
-) -> Vec<IndexedEntry> {
-    if whole.entries.len() <= live.entries.len() {
-        return Vec::new();
-    }
-    let shown: HashSet<EntryHash> = EntryHash::from_entries(&live.entries).into_iter().collect();
+) -> impl Iterator<Item = &'a Entry> {
+    let is_longer = whole.entries.len() > live.entries.len();
+    let entries = if is_longer { &*whole.entries } else { &[] };
+    let shown: HashSet<EntryHash> = match is_longer {
+        true => EntryHash::from_entries(&live.entries).into_iter().collect(),
+        false => HashSet::new(),
+    };
     let known = |hash: &EntryHash| seen.hashes.contains(hash);
-    let hashed: Vec<(EntryHash, &Entry)> = whole
-        .entries
-        .iter()
-        .map(|e| (EntryHash::from_entry(e), e))
-        .collect();
+    let hashed = entries.iter().map(|e| (EntryHash::from_entry(e), e));
     hashed
-        .into_iter()
-        .skip_while(|(hash, _)| !seen.hashes.is_empty() && !known(hash))
-        .filter(|(hash, _)| !known(hash) && !shown.contains(hash))
+        .skip_while(move |(hash, _)| !seen.hashes.is_empty() && !known(hash))
+        .filter(move |(hash, _)| !known(hash) && !shown.contains(hash))
         .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
         .filter(|(_, entry)| !seen.is_summary(entry))
-        .filter_map(|(_, entry)| passage::index_entry(entry, EntryPlacement::default(), redactor))
-        .collect()
-}
-
-/// Each entry once, at its last place.
-fn once_each(entries: Vec<IndexedEntry>) -> Vec<IndexedEntry> {
-    let mut seen = HashSet::new();
-    let mut kept: Vec<IndexedEntry> = entries
-        .into_iter()
-        .rev()
-        .filter(|entry| seen.insert(entry.hash))
-        .collect();
-    kept.reverse();
-    kept
+        .map(|(_, entry)| entry)
 }
 
 /// The ordinal of the first entry that the record's input added to its session.

@@ -55,6 +55,8 @@ pub fn distinct_terms(text: &str) -> Vec<String> {
     let mut all: Vec<String> = terms(text).into_iter().map(|term| term.text).collect();
     all.sort_unstable();
     all.dedup();
+    // A list made in place keeps the room of all words of the text, which an index would hold for each passage.
+    all.shrink_to_fit();
     all
 }
 
@@ -359,5 +361,12 @@ mod tests {
         let spans: Vec<_> = found.iter().map(|t| (t.word, t.span.clone())).collect();
         assert_eq!(spans.first(), Some(&(0, 0..3)));
         assert!(spans.iter().skip(1).all(|at| *at == (1, 4..15)));
+    }
+
+    /// An index holds a list for every passage: a text of one word has one term and room for no more.
+    #[test]
+    fn a_list_of_terms_has_room_for_itself_alone() {
+        let terms = distinct_terms(&"word ".repeat(48));
+        assert_eq!((terms.len(), terms.capacity()), (1, 1));
     }
 }
