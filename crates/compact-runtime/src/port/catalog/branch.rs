@@ -34,9 +34,9 @@ pub fn live_ends(chain: &[CompactionRecord]) -> Vec<&CompactionRecord> {
     ends
 }
 
-/// Returns the ends that hold what no other one does: a history that was rewound is part of what it was.
+/// Returns the live ends that hold what no other one does: a history that was rewound is part of what it was.
 pub fn widest_ends(chain: &[CompactionRecord]) -> Vec<&CompactionRecord> {
-    let ends = branch_ends(chain);
+    let ends = live_ends(chain);
     let is_part = |record: &CompactionRecord| {
         let mut others = ends.iter().filter(|end| **end != record);
         others.any(|other| holds_history(other, record))
@@ -168,6 +168,7 @@ mod tests {
         ];
         assert_eq!(receipts(branch_ends(&chain)), ["r1", "r2", "r3"]);
         assert_eq!(receipts(live_ends(&chain)), ["r3"]);
+        assert_eq!(receipts(widest_ends(&chain)), ["r3"]);
     }
 
     #[test]
