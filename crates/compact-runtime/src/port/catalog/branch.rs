@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    fn receipts(ends: Vec<&CompactionRecord>) -> Vec<&str> {
+    fn receipts<'a>(ends: &[&'a CompactionRecord]) -> Vec<&'a str> {
         ends.iter().map(|end| &*end.receipt_id).collect()
     }
 
@@ -131,7 +131,7 @@ mod tests {
             compaction("r2", "abcdef", None),
             compaction("r3", "Vgh", Some("r2")),
         ];
-        assert_eq!(receipts(branch_ends(&chain)), ["r3"]);
+        assert_eq!(receipts(&branch_ends(&chain)), ["r3"]);
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             compaction("r4", "abxyzw", None),
         ];
         for ends in [branch_ends, live_ends, widest_ends] {
-            assert_eq!(receipts(ends(&chain)), ["r2", "r4"]);
+            assert_eq!(receipts(&ends(&chain)), ["r2", "r4"]);
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             compaction("r3", "Vxy", Some("r1")),
         ];
         for ends in [branch_ends, live_ends, widest_ends] {
-            assert_eq!(receipts(ends(&chain)), ["r2", "r3"]);
+            assert_eq!(receipts(&ends(&chain)), ["r2", "r3"]);
         }
     }
 
@@ -166,9 +166,9 @@ mod tests {
             compaction("r2", "1abx", None),
             compaction("r3", "1pqr", None),
         ];
-        assert_eq!(receipts(branch_ends(&chain)), ["r1", "r2", "r3"]);
-        assert_eq!(receipts(live_ends(&chain)), ["r3"]);
-        assert_eq!(receipts(widest_ends(&chain)), ["r3"]);
+        assert_eq!(receipts(&branch_ends(&chain)), ["r1", "r2", "r3"]);
+        assert_eq!(receipts(&live_ends(&chain)), ["r3"]);
+        assert_eq!(receipts(&widest_ends(&chain)), ["r3"]);
     }
 
     #[test]
@@ -178,11 +178,11 @@ mod tests {
             compaction("r2", "2abcd", None),
             compaction("r3", "abcde", None),
         ];
-        assert_eq!(receipts(branch_ends(&chain)), ["r3"]);
+        assert_eq!(receipts(&branch_ends(&chain)), ["r3"]);
         let other_beginning = [chain[0].clone(), compaction("r2", "1xabcd", None)];
-        assert_eq!(receipts(branch_ends(&other_beginning)), ["r2"]);
+        assert_eq!(receipts(&branch_ends(&other_beginning)), ["r2"]);
         let left_out = [compaction("r1", "xabc", None), chain[1].clone()];
-        assert_eq!(receipts(branch_ends(&left_out)), ["r1", "r2"]);
+        assert_eq!(receipts(&branch_ends(&left_out)), ["r1", "r2"]);
     }
 
     /// Its view is in use, and all that it holds is elsewhere.
@@ -192,8 +192,8 @@ mod tests {
             compaction("r1", "abcdef", None),
             compaction("r2", "abc", None),
         ];
-        assert_eq!(receipts(live_ends(&chain)), ["r1", "r2"]);
-        assert_eq!(receipts(widest_ends(&chain)), ["r1"]);
+        assert_eq!(receipts(&live_ends(&chain)), ["r1", "r2"]);
+        assert_eq!(receipts(&widest_ends(&chain)), ["r1"]);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         copy.receipt = serde_json::json!({ "origin": "hook" }).into();
         let first = compaction("r1", "abc", None);
         let ends = [first.clone(), transcript];
-        assert_eq!(receipts(branch_ends(&ends)), ["r2"]);
-        assert_eq!(receipts(branch_ends(&[first, copy])), ["r1", "r2"]);
+        assert_eq!(receipts(&branch_ends(&ends)), ["r2"]);
+        assert_eq!(receipts(&branch_ends(&[first, copy])), ["r1", "r2"]);
     }
 }
