@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::Release;
 use super::tarball::TarEntry;
+use super::{ProgramStart, Release, size};
 use crate::shell::{self, FULL};
 
 /// Shells, and the file that each finds its completions in, below `/usr/share`.
@@ -28,13 +28,15 @@ pub(super) struct BuiltCommand {
 /// Builds it for a target.
 pub(super) fn build(release: &Release) -> Result<BuiltCommand> {
     let target = release.target.rust;
+    check_compilers(release)?;
     let mut command = cargo_command(release);
     command
         .args(["rustc", "--locked", "--profile", "dist", "--target", target])
         .args(["--package", "compactctl", "--bin", "compactctl"])
         .args(["--features", FULL, "--"])
         // Only the command is static: what it is made of is compiled once, for the wheel too.
-        .args(["-C", "target-feature=+crt-static"]);
+        .args(["-C", "target-feature=+crt-static"])
+        .arg(size::map_argument(release)?);
     if !command.status().context("could not start cargo")?.success() {
         bail!("the command was not built for {target}");
     }
@@ -44,14 +46,27 @@ pub(super) fn build(release: &Release) -> Result<BuiltCommand> {
     )
 }
 
+/// Fails when there is no standard library or no compiler for the target, with the command that gets it.
+fn check_compilers(release: &Release) -> Result<()> {
+    let target = release.target.rust;
+    let library = shell::output("rustc", &["--print", "target-libdir", "--target", target])?;
+    ensure!(
+        Path::new(library.trim()).exists(),
+        "Rust has no standard library for {target} here; get it with `rustup target add {target}`"
+    );
+    let (compiler, package) = release.target.compiler;
+    ensure!(
+        release.is_native() || shell::run_succeeds(compiler, &["--version"]),
+        "there is no {compiler} here to build for {target}; get it with `apt-get install {package}`"
+    );
+    Ok(())
+}
+
 /// Takes a command that is there, and has it print its texts if it runs here.
 pub(super) fn load(release: &Release, path: &Path) -> Result<BuiltCommand> {
     let bytes = std::fs::read(path).with_context(|| format!("{} is missing", path.display()))?;
     check_static(&path.display().to_string())?;
-    let texts = match release.is_native() {
-        true => print_texts(&path.display().to_string())?,
-        false => Vec::new(),
-    };
+    let texts = print_texts(release, &path.display().to_string())?;
     Ok(BuiltCommand {
         path: path.to_owned(),
         bytes,
@@ -87,7 +102,10 @@ pub(super) fn reproducible_variables(release: &Release) -> Vec<(String, String)>
     let c: Vec<String> = c.collect();
     let underscored = release.target.rust.replace('-', "_");
     let set = |name: &str, value: String| (name.to_owned(), value);
-    vec![
+    let linker = format!("CARGO_TARGET_{}_LINKER", underscored.to_uppercase());
+    let (compiler, _) = release.target.compiler;
+    let foreign = (!release.is_native()).then(|| set(&linker, compiler.to_owned()));
+    let always = [
         // Separated by a character that no path holds.
         set(
             "CARGO_ENCODED_RUSTFLAGS",
@@ -96,7 +114,8 @@ pub(super) fn reproducible_variables(release: &Release) -> Vec<(String, String)>
         set(&format!("CFLAGS_{underscored}"), c.join(" ")),
         set("CARGO_TARGET_DIR", build_folder().display().to_string()),
         set("SOURCE_DATE_EPOCH", release.date.to_string()),
-    ]
+    ];
+    always.into_iter().chain(foreign).collect()
 }
 
 fn cargo_home() -> String {
@@ -124,8 +143,22 @@ fn check_static(path: &str) -> Result<()> {
     Ok(())
 }
 
-fn print_texts(path: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let print = |arguments: &[&str]| shell::output(path, arguments).map(String::into_bytes);
+/// Has the command print its manual page and its completions; without an emulator, a foreign one prints none.
+fn print_texts(release: &Release, path: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let line = match release.program_start() {
+        ProgramStart::Native => vec![path.to_owned()],
+        ProgramStart::Emulated(emulator) => vec![emulator, path.to_owned()],
+        ProgramStart::Impossible(package) => {
+            println!("left out: the manual page and the completions (`apt-get install {package}`)");
+            return Ok(Vec::new());
+        }
+    };
+    let print = |arguments: &[&str]| {
+        let mut words = line.iter().map(String::as_str);
+        let program = words.next().unwrap_or(path);
+        let all: Vec<&str> = words.chain(arguments.iter().copied()).collect();
+        shell::output(program, &all).map(String::into_bytes)
+    };
     let mut texts = vec![("man/man1/compactctl.1".to_owned(), print(&["man"])?)];
     for (shell, place) in SHELLS {
         texts.push((place.to_owned(), print(&["completions", shell])?));

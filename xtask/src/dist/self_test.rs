@@ -1,5 +1,6 @@
 //! Each artifact, installed by what people install it with and used in a root that holds nothing else: no network, no
-//! libraries, no home. The wheel's root has the interpreter and the libraries of the system beside it.
+//! libraries, no home. The wheel's root has the interpreter and the libraries of the system beside it; what is made for
+//! another machine runs in an emulator.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use super::Release;
 use super::checksum::sha256;
+use super::{ProgramStart, Release};
 use crate::shell;
 
 /// The session that is compacted.
@@ -26,6 +27,9 @@ for place in $SEEN; do
     mkdir -p "$root$place" && mount --rbind -o ro "$place" "$root$place" || exit 99
 done
 exec env -i HOME=/home TMPDIR=/tmp PATH=/usr/sbin:/usr/bin:/bin chroot "$root" "$@""#;
+
+/// Where a root has the program that runs those of other machines.
+const EMULATOR: &str = "/emulator";
 
 /// What a Python needs of the system.
 const SYSTEM_FOLDERS: &str = "/usr /lib /lib64 /bin";
@@ -46,9 +50,15 @@ pub(super) fn run(release: &Release, made: &[PathBuf]) -> Result<()> {
         println!("{words}");
         return Ok(());
     };
+    let start = release.program_start();
+    if let ProgramStart::Impossible(package) = start {
+        let target = release.target.rust;
+        println!("not tested: {target} does not run on this machine (`apt-get install {package}`)");
+        return Ok(());
+    }
     for path in made {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let root = CleanRoot::make(flags)?;
+        let root = CleanRoot::make(flags, &start)?;
         let tested = test_artifact(release, path, &root)
             .with_context(|| format!("{name} does not work in a clean root"))?;
         println!("{} {name}", if tested { "works  " } else { "no test" });
@@ -78,7 +88,7 @@ fn test_artifact(release: &Release, path: &Path, root: &CleanRoot) -> Result<boo
         return root.try_command("/usr/bin/compactctl").map(|()| true);
     }
     if name.ends_with(".whl") {
-        return install_wheel(path, root).map(|()| true);
+        return install_wheel(release, path, root);
     }
     let sbom: Value = serde_json::from_slice(&fs::read(path)?)?;
     let components = sbom.get("components").and_then(Value::as_array);
@@ -99,7 +109,8 @@ fn install_deb(file: &str, root: &CleanRoot) -> Result<bool> {
     }
     fs::write(state.join("status"), "")?;
     let place = format!("--root={}", root.folder.display());
-    shell::run("dpkg", &[&place, "--log=/dev/null", "--install", file])?;
+    let dpkg = ["--force-architecture", "--log=/dev/null", "--install"];
+    shell::run("dpkg", &[&[place.as_str()], &dpkg[..], &[file]].concat())?;
     root.try_command("/usr/bin/compactctl").map(|()| true)
 }
 
@@ -114,13 +125,31 @@ fn install_npm(file: &str, root: &CleanRoot) -> Result<bool> {
         "--no-audit",
         "--no-fund",
         "--silent",
+        "--force",
     ];
     shell::run("npm", &[&npm[..], &["--prefix", &place, file]].concat())?;
     root.try_command("/node_modules/.bin/compactctl")
         .map(|()| true)
 }
 
-fn install_wheel(wheel: &Path, root: &CleanRoot) -> Result<()> {
+/// Installs the wheel with pip. There is no Python of another machine: then its script alone is tried.
+fn install_wheel(release: &Release, wheel: &Path, root: &CleanRoot) -> Result<bool> {
+    if !release.is_native() {
+        let (from, to) = (
+            wheel.display().to_string(),
+            root.folder.display().to_string(),
+        );
+        shell::run("python3", &["-m", "zipfile", "-e", &from, &to])?;
+        let script = format!(
+            "compact_context-{}.data/scripts/compactctl",
+            release.version
+        );
+        shell::run(
+            "chmod",
+            &["+x", &root.folder.join(&script).display().to_string()],
+        )?;
+        return root.try_command(&format!("/{script}")).map(|()| true);
+    }
     let name = wheel.file_name().unwrap_or_default().to_string_lossy();
     fs::copy(wheel, root.folder.join(&*name))?;
     let base = shell::output("python3", &["-c", "import sys; print(sys.base_prefix)"])?;
@@ -132,7 +161,7 @@ fn install_wheel(wheel: &Path, root: &CleanRoot) -> Result<()> {
     let pip = ["-m", "pip", "install", "--quiet", "--no-index", &file];
     root.run(&seen, &[&["/venv/bin/python"], &pip[..]].concat())?;
     root.run(&seen, &["/venv/bin/python", "-c", IMPORT])?;
-    root.try_command("/venv/bin/compactctl")
+    root.try_command("/venv/bin/compactctl").map(|()| true)
 }
 
 /// Unpacks an image as a runtime does: by the hashes that its index names.
@@ -183,6 +212,8 @@ fn namespace_flags() -> Option<&'static str> {
 struct CleanRoot {
     folder: PathBuf,
     flags: &'static str,
+    /// What comes before the command.
+    around: &'static [&'static str],
 }
 
 impl Drop for CleanRoot {
@@ -192,11 +223,22 @@ impl Drop for CleanRoot {
 }
 
 impl CleanRoot {
-    fn make(flags: &'static str) -> Result<CleanRoot> {
+    fn make(flags: &'static str, start: &ProgramStart) -> Result<CleanRoot> {
         let folder = std::env::temp_dir().join(format!("compact-root-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
-        Ok(CleanRoot { folder, flags })
+        let around: &[&str] = match start {
+            ProgramStart::Emulated(program) => {
+                fs::copy(program, folder.join(EMULATOR.trim_start_matches('/')))?;
+                &[EMULATOR]
+            }
+            _ => &[],
+        };
+        Ok(CleanRoot {
+            folder,
+            flags,
+            around,
+        })
     }
 
     /// Runs a program in it, with the folders of the system that it may see; returns what it prints.
@@ -224,9 +266,9 @@ impl CleanRoot {
     fn try_command(&self, program: &str) -> Result<()> {
         let original = fs::read(shell::repo_root().join(SESSION)).context(SESSION)?;
         fs::write(self.folder.join("session.jsonl"), &original)?;
-        self.run("", &[program, "doctor"])?;
-        let compact = ["compact", "/session.jsonl", "-o", "/view.jsonl", "--json"];
-        let receipt = self.run("", &[&[program], &compact[..]].concat())?;
+        let run = |arguments: &[&str]| self.run("", &[self.around, &[program], arguments].concat());
+        run(&["doctor"])?;
+        let receipt = run(&["compact", "/session.jsonl", "-o", "/view.jsonl", "--json"])?;
         let receipt: Value = serde_json::from_slice(&receipt)?;
         let id = receipt.get("receipt_id").and_then(Value::as_str);
         let id = id.context("the receipt has no id")?;
@@ -235,12 +277,12 @@ impl CleanRoot {
             view > 0 && view < original.len() as u64,
             "the view is not smaller"
         );
-        let restored = self.run("", &[program, "restore", id])?;
+        let restored = run(&["restore", id])?;
         ensure!(
             restored == original,
             "what was restored is not the original"
         );
-        self.run("", &[program, "hook", "install", "--agent", "claude-code"])?;
+        run(&["hook", "install", "--agent", "claude-code"])?;
         let settings = self.folder.join("home/.claude/settings.json");
         let settings = fs::read_to_string(settings).context("no hook was installed")?;
         ensure!(
