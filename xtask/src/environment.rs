@@ -73,8 +73,10 @@ impl PythonEnvironment {
     /// Makes it and fills it.
     pub(crate) fn install(&self, console: &Console) -> Result<()> {
         let folder = self.folder()?;
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("could not create {}", folder.display()))?;
+        let _lock = lock_folder(&folder)?;
+        if completion_mark(&folder).exists() {
+            return Ok(());
+        }
         let place = folder.display().to_string();
         console.run("python3", &["-m", "venv", &place], &[])?;
         for list in self.lists {
@@ -132,6 +134,15 @@ impl PythonEnvironment {
         let files = self.lists.iter().flat_map(|list| list.files);
         files.map(|(_, text)| *text).collect()
     }
+}
+
+/// Makes a folder and waits until nobody else fills it: two clones may want the same one. The lock ends with the file.
+fn lock_folder(folder: &Path) -> Result<std::fs::File> {
+    let wanted = || format!("could not create {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(wanted)?;
+    let lock = std::fs::File::create(folder.with_extension("lock")).with_context(wanted)?;
+    lock.lock().with_context(wanted)?;
+    Ok(lock)
 }
 
 /// Returns where an environment of this name that holds what `text` lists is kept.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::{cache_folder, completion_mark};
+use super::{cache_folder, completion_mark, lock_folder};
 use crate::shell::{self, Console};
 
 /// The oldest Node that every package runs on.
@@ -35,11 +35,10 @@ impl NodePackages {
             get_node(console)?;
         }
         let folder = self.folder()?;
+        let _lock = lock_folder(&folder)?;
         if completion_mark(&folder).exists() {
             return Ok(());
         }
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("could not create {}", folder.display()))?;
         let files = [
             ("package.json", self.manifest),
             ("package-lock.json", self.lock),
