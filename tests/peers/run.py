@@ -87,6 +87,14 @@ def print_table(report: dict) -> None:
         print(f"| {peer['version']} | {' | '.join(cells)} |")
 
 
+def check_ours(peers: dict) -> None:
+    """Ends with an error where ours breaks what it promises, or another has more facts within the budget."""
+    ours = peers["compact"]
+    fair = [peer["facts"] for peer in peers.values() if peer["of_budget"] <= 1]
+    if ours["of_budget"] > 1 or ours["broken_pairs"] or ours["facts"] < max(fair):
+        raise SystemExit(f"ours is over its budget, breaks pairs or has fewer facts than another: {ours}")
+
+
 def main(out: str, checker: str, *named: str) -> None:
     pythons = dict(pair.split("=", 1) for pair in named)
     keep_offline(checker)
@@ -95,6 +103,7 @@ def main(out: str, checker: str, *named: str) -> None:
     pathlib.Path(out).parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(out).write_text(json.dumps(report, indent=1))
     print_table(report)
+    check_ours(report["peers"])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ const SHOWN_LINES: usize = 200;
 /// How often the line of progress is written where it cannot be rewritten.
 const LOGGED_EVERY: Duration = Duration::from_secs(30);
 
+/// How long a program of a chore may run.
+const LONGEST_RUN: Duration = Duration::from_secs(30 * 60);
+
 /// What a chore does, printing to a console.
 type ChoreWork<'a> = dyn FnOnce(&Console) -> Result<()> + Send + 'a;
 
@@ -114,7 +117,11 @@ fn run_one(chore: Chore<'_>, folder: &Path) -> ChoreOutcome {
     let log = folder.join(format!("{}.log", file_stem(&chore.name)));
     let _ = fs::remove_file(&log);
     let start = Instant::now();
-    let result = (chore.work)(&Console::File(log.clone()));
+    let console = Console::File {
+        path: log.clone(),
+        longest: LONGEST_RUN,
+    };
+    let result = (chore.work)(&console);
     ChoreOutcome {
         name: chore.name,
         seconds: start.elapsed().as_secs_f64(),

@@ -29,12 +29,15 @@ pub(crate) fn run(
     console.print_line(&format!("seed {seed}"))?;
     let found = shell::target_folder().join("fuzz");
     fs::create_dir_all(&found)?;
-    let mut broken = 0;
+    let (mut inputs, mut broken) = (0, 0);
     for name in list_targets(target)? {
-        broken += usize::from(!fuzz_one(console, &name, seconds, seed, &found)?);
+        match fuzz_one(console, &name, seconds, seed, &found)? {
+            Some(tried) => inputs += tried,
+            None => broken += 1,
+        }
     }
     match broken {
-        0 => console.print_line("no promise was broken"),
+        0 => console.print_line(&format!("{inputs} inputs, no promise was broken")),
         n => bail!("{n} formats broke a promise; the inputs are in target/fuzz"),
     }
 }
@@ -56,11 +59,17 @@ fn list_targets(wanted: Option<&str>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fuzzes one format; false when a promise was broken.
-fn fuzz_one(console: &Console, name: &str, seconds: u64, seed: u64, found: &Path) -> Result<bool> {
+/// Fuzzes one format and returns how many inputs it was given; `None` when a promise was broken.
+fn fuzz_one(
+    console: &Console,
+    name: &str,
+    seconds: u64,
+    seed: u64,
+    found: &Path,
+) -> Result<Option<u64>> {
     let Ok(format) = name.parse() else {
         console.print_line(&format!("{name:<18} skipped: no reader of that name"))?;
-        return Ok(true);
+        return Ok(Some(0));
     };
     let seeds = read_seeds(name)?;
     let last = found.join(format!("{name}.last"));
@@ -81,7 +90,7 @@ fn fuzz_one(console: &Console, name: &str, seconds: u64, seed: u64, found: &Path
             "{name:<18} {:>8} inputs, {:>5} outcomes",
             run.inputs, run.outcomes
         ))?;
-        return Ok(true);
+        return Ok(Some(run.inputs));
     };
     let path = found.join(format!("{name}.broken"));
     fs::write(&path, input).with_context(|| format!("cannot write {}", path.display()))?;
@@ -90,7 +99,7 @@ fn fuzz_one(console: &Console, name: &str, seconds: u64, seed: u64, found: &Path
         run.inputs
     ))?;
     console.print_line(&format!("{:<18} {}", "", path.display()))?;
-    Ok(false)
+    Ok(None)
 }
 
 fn read_seeds(name: &str) -> Result<Vec<Vec<u8>>> {

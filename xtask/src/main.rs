@@ -33,10 +33,12 @@ mod test;
 mod tidy;
 mod wire;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::prove::{ProbeFolders, ProofSelection};
 use crate::shell::Console;
 
 /// Chores of the Compact repository.
@@ -67,6 +69,12 @@ enum XtaskCommand {
         /// How many of the trials are made, in per cent.
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         share: u32,
+        /// Recorded sessions with questions, as `compactctl eval --probes` reads them.
+        #[arg(long, value_name = "DIR")]
+        probes: Option<PathBuf>,
+        /// Where those sessions are, if not below DIR.
+        #[arg(long, value_name = "DIR", requires = "probes")]
+        data: Option<PathBuf>,
     },
     /// Measures in release against limits; writes target/bench/report.json.
     Bench {
@@ -80,7 +88,7 @@ enum XtaskCommand {
         target: String,
         /// Packs this command, which was built elsewhere, instead of building one.
         #[arg(long, value_name = "FILE")]
-        command: Option<std::path::PathBuf>,
+        command: Option<PathBuf>,
         /// Makes only these.
         #[arg(long, value_delimiter = ',')]
         only: Vec<dist::ArtifactKind>,
@@ -95,7 +103,7 @@ enum XtaskCommand {
     Corpus {
         /// Files and folders with sessions.
         #[arg(required = true)]
-        paths: Vec<std::path::PathBuf>,
+        paths: Vec<PathBuf>,
     },
     /// Throws mutations of the corpus at every reader of transcripts.
     Fuzz {
@@ -125,7 +133,19 @@ fn main() -> ExitCode {
         XtaskCommand::Agents => agents::run(),
         XtaskCommand::Dashboard => dashboard::run(),
         XtaskCommand::Storage => storage::flawed::run(),
-        XtaskCommand::Prove { filter, share } => prove::run(filter.as_deref(), share),
+        XtaskCommand::Prove {
+            filter,
+            share,
+            probes,
+            data,
+        } => prove::run(&ProofSelection {
+            filter,
+            share,
+            probes: probes.map(|probes| ProbeFolders {
+                data: data.unwrap_or_else(|| probes.clone()),
+                probes,
+            }),
+        }),
         XtaskCommand::Bench { filter } => bench::run(filter.as_deref()),
         XtaskCommand::Dist {
             target,

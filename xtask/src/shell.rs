@@ -12,10 +12,6 @@ use anyhow::{Context, Result, bail};
 /// The feature by which the command has everything, as the workspace names it.
 pub(crate) const FULL: &str = "compactctl/full";
 
-/// How long a program with a log of its own may run. Nobody looks at it meanwhile, so one that hangs would hold up
-/// everything until a build server gives up and shows nothing.
-const LONGEST_RUN: Duration = Duration::from_secs(30 * 60);
-
 /// Builds the command with everything it can do, with these further arguments.
 pub(crate) fn build_command(console: &Console, more: &[&str]) -> Result<()> {
     let build = [
@@ -27,6 +23,13 @@ pub(crate) fn build_command(console: &Console, more: &[&str]) -> Result<()> {
         FULL,
     ];
     console.run("cargo", &[&build[..], more].concat(), &[])
+}
+
+/// Builds the command with everything it can do, as people build it, and returns where it is.
+pub(crate) fn build_release(console: &Console) -> Result<String> {
+    build_command(console, &["--release"])?;
+    let program = target_folder().join("release/compactctl");
+    Ok(program.display().to_string())
 }
 
 /// Returns the root of the repository.
@@ -59,8 +62,10 @@ pub(crate) fn run_with(
 pub(crate) enum Console {
     /// Where we print.
     Terminal,
-    /// At the end of a file, so that programs that run side by side do not mix their lines.
-    File(PathBuf),
+    /// At the end of a file, so that programs that run side by side do not mix their lines. Nobody looks at it
+    /// meanwhile, so one that hangs would hold up everything until a build server gives up and shows nothing: `longest`
+    /// is how long each may run.
+    File { path: PathBuf, longest: Duration },
 }
 
 impl Console {
@@ -77,23 +82,21 @@ impl Console {
             .args(arguments)
             .envs(variables.iter().copied())
             .current_dir(repo_root());
-        let has_own_log = match self.open_file()? {
-            Some(mut file) => {
-                writeln!(file, "$ {line}")?;
-                command
-                    .stdin(Stdio::null())
-                    .stdout(file.try_clone()?)
-                    .stderr(file);
-                true
-            }
-            None => false,
-        };
+        if let Some(mut file) = self.open_file()? {
+            writeln!(file, "$ {line}")?;
+            command
+                .stdin(Stdio::null())
+                .stdout(file.try_clone()?)
+                .stderr(file);
+        }
         let mut child = command
             .spawn()
             .with_context(|| format!("could not start `{line}`"))?;
-        let status = match has_own_log {
-            true => wait_or_end(&mut child, LONGEST_RUN).with_context(|| format!("`{line}`"))?,
-            false => child.wait()?,
+        let status = match self {
+            Console::File { longest, .. } => {
+                wait_or_end(&mut child, *longest).with_context(|| format!("`{line}`"))?
+            }
+            Console::Terminal => child.wait()?,
         };
         if !status.success() {
             bail!("`{line}` failed");
@@ -113,7 +116,7 @@ impl Console {
     }
 
     fn open_file(&self) -> Result<Option<File>> {
-        let Console::File(path) = self else {
+        let Console::File { path, .. } = self else {
             return Ok(None);
         };
         let opened = File::options().append(true).create(true).open(path);

@@ -50,6 +50,14 @@ pub(crate) fn run(
     }
 }
 
+/// Returns how many inputs a log of it says were tried.
+pub(crate) fn count_inputs(log: &str) -> u64 {
+    let counts = log
+        .lines()
+        .filter_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    counts.filter_map(|n| n.trim().parse::<u64>().ok()).sum()
+}
+
 /// Builds the program, in a folder of its own since its flags differ from all others.
 fn build(console: &Console) -> Result<PathBuf> {
     if !shell::run_succeeds("c++", &["--version"]) {
@@ -94,4 +102,13 @@ fn fuzz_one(console: &Console, program: &Path, name: &str, runs: &[String]) -> R
         &arguments,
         &[("COMPACT_FUZZ_FORMAT", name)],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn inputs_of_all_formats_are_counted() {
+        let log = "pi\nstat::number_of_executed_units: 40\nstat::peak_rss_mb: 30\ngemini\nstat::number_of_executed_units: 2\n";
+        assert_eq!(super::count_inputs(log), 42);
+    }
 }

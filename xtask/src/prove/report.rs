@@ -12,6 +12,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::Promise;
 use crate::shell;
 
 /// How many of the last lines that a proof printed are kept.
@@ -46,6 +47,7 @@ impl ProofOutcome {
 #[derive(Clone, Debug)]
 pub(super) struct ProofRow {
     pub(super) name: &'static str,
+    pub(super) promise: Promise,
     pub(super) shows: &'static str,
     pub(super) trials: u32,
     pub(super) outcome: ProofOutcome,
@@ -66,6 +68,7 @@ impl ProofRow {
     fn to_json(&self) -> Value {
         json!({
             "name": self.name,
+            "promise": self.promise.as_str(),
             "shows": self.shows,
             "trials": self.trials,
             "outcome": self.outcome.as_str(),
@@ -77,19 +80,37 @@ impl ProofRow {
 }
 
 /// Writes the report as JSON and as a page.
-pub(super) fn write(folder: &Path, rows: &[ProofRow], left_out: &[(&str, &str)]) -> Result<()> {
-    let surroundings = describe_surroundings();
-    let missing = left_out
-        .iter()
-        .map(|(name, reason)| json!({ "name": name, "reason": reason }));
+pub(super) fn write(folder: &Path, rows: &[ProofRow]) -> Result<()> {
     let json = json!({
-        "surroundings": surroundings,
+        "surroundings": describe_surroundings(),
         "seeds": { "fuzzing": super::SEED, "tests": "fixed in their sources" },
+        "promises": sum_promises(rows),
         "proofs": rows.iter().map(ProofRow::to_json).collect::<Vec<_>>(),
-        "left_out": missing.collect::<Vec<_>>(),
     });
     fs::write(folder.join("report.json"), format!("{json:#}\n")).context("report.json")?;
     fs::write(folder.join("report.html"), render_page(&json)).context("report.html")
+}
+
+/// Returns what became of each promise: the proofs that hold, with their trials, that are broken, and that were not run.
+fn sum_promises(rows: &[ProofRow]) -> Vec<Value> {
+    let sum = |promise: Promise| {
+        let of_it: Vec<&ProofRow> = rows.iter().filter(|row| row.promise == promise).collect();
+        let names = |outcome: &str| -> Vec<&str> {
+            let rows = of_it.iter().filter(|row| row.outcome.as_str() == outcome);
+            rows.map(|row| row.name).collect()
+        };
+        let holding = of_it
+            .iter()
+            .filter(|row| row.outcome == ProofOutcome::Holds);
+        json!({
+            "promise": promise.as_str(),
+            "trials": holding.map(|row| u64::from(row.trials)).sum::<u64>(),
+            "holds": names("holds"),
+            "broken": names("broken"),
+            "not_run": names("not run"),
+        })
+    };
+    Promise::ALL.into_iter().map(sum).collect()
 }
 
 /// Returns the machine and the versions of everything that took part.
@@ -143,6 +164,24 @@ fn render_page(report: &Value) -> String {
         // A string takes whatever is written.
         let _ = writeln!(page, "<tr><th>{name}</th><td>{}</td></tr>", escape(value));
     }
+    page.push_str("</table>\n<table>\n<tr><th>promise</th><th>broken</th><th>holds</th><th>trials</th><th>not run</th></tr>\n");
+    for row in list("promises").unwrap_or_default() {
+        let names = |key: &str| {
+            let names = row.get(key).and_then(Value::as_array).cloned();
+            let names: Vec<String> = names.unwrap_or_default().iter().map(escape).collect();
+            names.join(", ")
+        };
+        let field = |key: &str| escape(row.get(key).unwrap_or(&Value::Null));
+        let _ = writeln!(
+            page,
+            "<tr><th>{}</th><td class=\"broken\">{}</td><td class=\"holds\">{}</td><td>{}</td><td class=\"not-run\">{}</td></tr>",
+            field("promise"),
+            names("broken"),
+            names("holds"),
+            field("trials"),
+            names("not_run"),
+        );
+    }
     page.push_str("</table>\n<table>\n<tr><th>proof</th><th>outcome</th><th>trials</th><th>seconds</th><th>what holds</th></tr>\n");
     for row in list("proofs").unwrap_or_default() {
         let field = |key: &str| escape(row.get(key).unwrap_or(&Value::Null));
@@ -159,16 +198,6 @@ fn render_page(report: &Value) -> String {
             field("shows"),
             printed.join("\n"),
             field("reason"),
-        );
-    }
-    page.push_str("</table>\n<h2>Not part of it</h2>\n<table>\n");
-    for row in list("left_out").unwrap_or_default() {
-        let field = |key: &str| escape(row.get(key).unwrap_or(&Value::Null));
-        let _ = writeln!(
-            page,
-            "<tr><td>{}</td><td>{}</td></tr>",
-            field("name"),
-            field("reason")
         );
     }
     page.push_str("</table>\n");

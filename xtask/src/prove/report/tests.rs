@@ -5,6 +5,7 @@ use super::*;
 fn row(outcome: ProofOutcome) -> ProofRow {
     ProofRow {
         name: "kill",
+        promise: Promise::LostBytes,
         shows: "nothing is torn",
         trials: 12,
         outcome,
@@ -17,7 +18,7 @@ fn row(outcome: ProofOutcome) -> ProofRow {
 fn a_row_for_programs_has_the_outcome_and_its_reason() {
     let broken = row(ProofOutcome::Broken("a byte was lost".to_owned()));
     let expected = json!({
-        "name": "kill", "shows": "nothing is torn", "trials": 12, "outcome": "broken",
+        "name": "kill", "promise": "no byte lost or torn", "shows": "nothing is torn", "trials": 12, "outcome": "broken",
         "reason": "a byte was lost", "seconds": 1.3, "printed": ["12 killed, 0 torn <b>"],
     });
     assert_eq!(broken.to_json(), expected);
@@ -27,21 +28,36 @@ fn a_row_for_programs_has_the_outcome_and_its_reason() {
 }
 
 #[test]
-fn the_page_quotes_what_was_printed_and_names_what_is_left_out() {
+fn the_page_quotes_what_was_printed_and_sums_promises() {
     let report = json!({
         "surroundings": { "rustc": "1.0" },
         "proofs": [row(ProofOutcome::NotRun("nobody asked".to_owned())).to_json()],
-        "left_out": [{ "name": "probes", "reason": "private" }],
+        "promises": sum_promises(&[row(ProofOutcome::Holds)]),
     });
     let page = render_page(&report);
     for part in [
         "<tr><th>rustc</th><td>1.0</td></tr>",
         "<td class=\"not-run\">not run</td><td>12</td>",
         "<pre>12 killed, 0 torn &lt;b&gt;\nnobody asked</pre>",
-        "<tr><td>probes</td><td>private</td></tr>",
+        "<tr><th>no byte lost or torn</th><td class=\"broken\"></td><td class=\"holds\">kill</td><td>12</td><td class=\"not-run\"></td></tr>",
     ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
+}
+
+#[test]
+fn a_promise_counts_the_trials_of_what_holds_alone() {
+    let rows = [
+        row(ProofOutcome::Holds),
+        row(ProofOutcome::Broken("a byte was lost".to_owned())),
+        row(ProofOutcome::NotRun("nobody asked".to_owned())),
+    ];
+    let sums = sum_promises(&rows);
+    let expected = json!({
+        "promise": "no byte lost or torn", "trials": 12, "holds": ["kill"], "broken": ["kill"], "not_run": ["kill"],
+    });
+    assert!(sums.contains(&expected), "{sums:?}");
+    assert_eq!(sums.len(), Promise::ALL.len());
 }
 
 #[test]
