@@ -12,6 +12,7 @@
 
 use anyhow::{Context, Result};
 
+use crate::environment;
 use crate::gateway_bench;
 use crate::peers;
 use crate::python;
@@ -25,13 +26,22 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
         Some("gateway") => gateway_bench::bench_gateway(&Console::Terminal),
         Some("growth") => run_bench("compactctl", "growth", None),
         Some("hook") => run_bench("compactctl", "hook", None),
-        Some("peers") => peers::bench_peers(&Console::Terminal),
-        Some("python") => python::bench_wheel(&Console::Terminal),
+        Some(name @ ("peers" | "python")) => bench_packages(name),
         Some(_) => run_bench("compact-eval", "ratios", filter),
         None => {
             let ratios = run_bench("compact-eval", "ratios", None);
             run_bench("compactctl", "hook", None).and(ratios)
         }
+    }
+}
+
+/// Measures packages of Python, while no other clone uses their environments.
+fn bench_packages(name: &str) -> Result<()> {
+    environment::TESTS.install_missing()?;
+    let _held = environment::TESTS.hold()?;
+    match name {
+        "peers" => peers::bench_peers(&Console::Terminal),
+        _ => python::bench_wheel(&Console::Terminal),
     }
 }
 

@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail};
 use self::binary::BuiltCommand;
 use self::third_party::ThirdParty;
 use crate::dependencies::{cargo_metadata, text_field};
-use crate::shell;
+use crate::shell::{self, Console};
 
 /// The target that is built where nobody names one.
 pub(crate) const USUAL_TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -146,10 +146,11 @@ struct ReleaseParts {
 /// packed instead of one that is built here.
 pub(crate) fn run(target: &str, built: Option<&Path>, only: &[ArtifactKind]) -> Result<()> {
     let release = Release::prepare(target)?;
-    let command = match built {
-        Some(path) => binary::load(&release, path)?,
-        None => binary::build(&release)?,
+    let path = match built {
+        Some(path) => path.to_owned(),
+        None => binary::build(&Console::Terminal, &release)?,
     };
+    let command = binary::load(&release, &path)?;
     let third_party = third_party::collect(&release)?;
     let parts = ReleaseParts {
         release,
@@ -175,8 +176,26 @@ fn check_sizes(parts: &ReleaseParts, made: &[PathBuf]) -> Result<()> {
     images.try_for_each(|path| check_size(path, IMAGE_LIMIT))
 }
 
+/// Builds the wheel for this machine into a folder, as it ships but without the command.
+pub(crate) fn build_own_wheel(console: &Console, folder: &Path) -> Result<PathBuf> {
+    wheel::build(console, &describe_own()?, folder)
+}
+
+/// Builds the command for this machine as it ships, and returns where it is.
+pub(crate) fn build_own_command(console: &Console) -> Result<String> {
+    let path = binary::build(console, &describe_own()?)?;
+    Ok(path.display().to_string())
+}
+
+fn describe_own() -> Result<Release> {
+    let mut targets = TARGETS.iter();
+    let own = targets.find(|names| names.architecture == std::env::consts::ARCH);
+    Release::describe(own.context("nothing ships for this machine")?.rust)
+}
+
 impl Release {
-    fn prepare(target: &str) -> Result<Release> {
+    /// Returns what is said of a release for a target.
+    fn describe(target: &str) -> Result<Release> {
         let Some(target) = TARGETS.iter().find(|names| names.rust == target) else {
             let known: Vec<&str> = TARGETS.iter().map(|names| names.rust).collect();
             bail!(
@@ -184,17 +203,23 @@ impl Release {
                 known.join(", ")
             );
         };
-        let folder = shell::target_folder().join("artifacts").join(target.rust);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).context("could not clear the folder of artifacts")?;
-        }
-        fs::create_dir_all(&folder).context("could not create the folder of artifacts")?;
         Ok(Release {
             version: workspace_version()?,
             target,
             date: source_date()?,
-            folder,
+            folder: shell::target_folder().join("artifacts").join(target.rust),
         })
+    }
+
+    /// Returns it with a folder that is empty.
+    fn prepare(target: &str) -> Result<Release> {
+        let release = Release::describe(target)?;
+        let folder = &release.folder;
+        if folder.exists() {
+            fs::remove_dir_all(folder).context("could not clear the folder of artifacts")?;
+        }
+        fs::create_dir_all(folder).context("could not create the folder of artifacts")?;
+        Ok(release)
     }
 
     fn is_native(&self) -> bool {

@@ -98,6 +98,15 @@ impl PythonEnvironment {
         }
     }
 
+    /// Waits until no other clone has a wheel of its own in it; it is free again when what is returned is dropped.
+    pub(crate) fn hold(&self) -> Result<std::fs::File> {
+        let path = self.folder()?.with_extension("held");
+        let wanted = || format!("could not hold {}", path.display());
+        let file = std::fs::File::create(&path).with_context(wanted)?;
+        file.lock().with_context(wanted)?;
+        Ok(file)
+    }
+
     /// Runs tests against the command as it was built for the other tests; `around` is a command that runs the
     /// one after it.
     pub(crate) fn run_pytest(

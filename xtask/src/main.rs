@@ -64,8 +64,8 @@ enum XtaskCommand {
     /// Tests of CI once more, with as many trials as a promise needs: minutes to a night. Writes target/prove/report.html
     /// and .json.
     Prove {
-        /// Only proofs whose name contains this.
-        filter: Option<String>,
+        /// Only proofs whose name contains one of these.
+        filters: Vec<String>,
         /// How many of the trials are made, in per cent.
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         share: u32,
@@ -134,12 +134,12 @@ fn main() -> ExitCode {
         XtaskCommand::Dashboard => dashboard::run(),
         XtaskCommand::Storage => storage::flawed::run(),
         XtaskCommand::Prove {
-            filter,
+            filters,
             share,
             probes,
             data,
         } => prove::run(&ProofSelection {
-            filter,
+            filters,
             share,
             probes: probes.map(|probes| ProbeFolders {
                 data: data.unwrap_or_else(|| probes.clone()),

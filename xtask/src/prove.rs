@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use self::report::{ProofOutcome, ProofRow};
 use crate::shell::{self, Console, FULL};
 use crate::storage::{self, TestServers};
-use crate::{environment, fuzz, peers, python};
+use crate::{dist, environment, fuzz, peers, python};
 
 /// How long one program of a proof may run: ten thousand sessions take an hour, and more on a busy machine.
 const LONGEST_PROOF: Duration = Duration::from_secs(8 * 60 * 60);
@@ -83,7 +83,7 @@ enum ProofTest {
     },
     /// Below `tests/python`, with the frameworks of agents.
     Python(&'static str),
-    /// Below `tests/wire`, with the command as it is released.
+    /// Below `tests/wire`, with the command as it ships.
     Command(&'static str),
     /// Mutations of the corpus, a trial being a second of each reader.
     Mutations,
@@ -297,8 +297,8 @@ pub(crate) struct ProbeFolders {
 /// Which proofs run, and how much of them.
 #[derive(Clone, Debug)]
 pub(crate) struct ProofSelection {
-    /// A part of their names; all where there is none.
-    pub(crate) filter: Option<String>,
+    /// Parts of their names; all where there is none.
+    pub(crate) filters: Vec<String>,
     /// The share of their trials in per cent.
     pub(crate) share: u32,
     pub(crate) probes: Option<ProbeFolders>,
@@ -307,8 +307,8 @@ pub(crate) struct ProofSelection {
 impl ProofSelection {
     /// Returns why a proof does not run.
     fn reason_against(&self, proof: &Proof) -> Option<String> {
-        let filter = self.filter.as_deref();
-        if filter.is_some_and(|part| !proof.name.contains(part)) {
+        let mut filters = self.filters.iter();
+        if !self.filters.is_empty() && !filters.any(|part| proof.name.contains(part)) {
             return Some("nobody asked for it".to_owned());
         }
         let lacks_probes = matches!(proof.test, ProofTest::Probes) && self.probes.is_none();
@@ -329,7 +329,7 @@ pub(crate) fn run(selection: &ProofSelection) -> Result<()> {
             names.join(", ")
         );
     }
-    install_needed(&proofs)?;
+    let _held = install_needed(&proofs)?;
     let servers = TestServers::start()?;
     let folder = shell::target_folder().join("prove");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -350,19 +350,20 @@ pub(crate) fn run(selection: &ProofSelection) -> Result<()> {
     }
 }
 
-/// Gets what the chosen tests need.
-fn install_needed(proofs: &[&Proof]) -> Result<()> {
+/// Gets what the chosen tests need, and keeps it from other clones while they run.
+fn install_needed(proofs: &[&Proof]) -> Result<fs::File> {
     if !storage::has_postgres() {
         storage::install_postgres(&Console::Terminal)?;
     }
     environment::TESTS.install_missing()?;
+    let held = environment::TESTS.hold()?;
     if proofs
         .iter()
         .any(|proof| matches!(proof.test, ProofTest::Python(_)))
     {
-        python::install_release()?;
+        python::install_shipped(&Console::Terminal)?;
     }
-    Ok(())
+    Ok(held)
 }
 
 impl Proof {
@@ -454,7 +455,7 @@ impl Proof {
             }
             ProofTest::Python(test) => python::test_one(console, test, &variables),
             ProofTest::Command(test) => {
-                let program = shell::build_release(console)?;
+                let program = dist::build_own_command(console)?;
                 variables.push(("COMPACTCTL", &program));
                 python::test_one(console, test, &variables)
             }
@@ -480,7 +481,7 @@ mod tests {
 
     fn select(filter: &str) -> ProofSelection {
         ProofSelection {
-            filter: Some(filter.to_owned()),
+            filters: vec![filter.to_owned()],
             share: 100,
             probes: None,
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::chore::Chore;
+use crate::dist;
 use crate::environment::{self, PipRequirements, PythonEnvironment, list_file};
 use crate::shell::{self, Console};
 
@@ -38,6 +39,7 @@ pub(crate) fn test_chore<'a>(servers: &'a [(&'a str, String)]) -> Option<Chore<'
 
 /// Builds the wheel, installs it, and tests it: its behaviour, its coverage and its stubs.
 fn test_package(console: &Console, python: &str, servers: &[(&str, String)]) -> Result<()> {
+    let _held = environment::TESTS.hold()?;
     let wheel = build_wheel(console, python, &["--profile", "dev"])?;
     install_wheel(console, python, &wheel)?;
     let arguments = [
@@ -61,7 +63,7 @@ pub(crate) fn bench_wheel(console: &Console) -> Result<()> {
     let litellm = LITELLM
         .python_path()
         .context("the environment is not there")?;
-    let wheel = build_wheel(console, &python, &["--profile", "dist"])?;
+    let wheel = dist::build_own_wheel(console, &empty_wheel_folder()?)?;
     install_wheel(console, &python, &wheel)?;
     install_wheel(console, &litellm, &wheel)?;
     run_python(
@@ -81,14 +83,7 @@ fn tests_python() -> Result<String> {
 /// Builds the wheel as shipped and installs it for the tests.
 pub(crate) fn install_shipped(console: &Console) -> Result<()> {
     let python = tests_python()?;
-    let wheel = build_wheel(console, &python, &["--profile", "dist"])?;
-    install_wheel(console, &python, &wheel)
-}
-
-/// Builds the wheel as people do and installs it.
-pub(crate) fn install_release() -> Result<()> {
-    let (console, python) = (&Console::Terminal, tests_python()?);
-    let wheel = build_wheel(console, &python, &["--release"])?;
+    let wheel = dist::build_own_wheel(console, &empty_wheel_folder()?)?;
     install_wheel(console, &python, &wheel)
 }
 
@@ -146,18 +141,37 @@ fn run_python(
     console.run(python, arguments, &variables)
 }
 
-/// Returns the wheel, in a folder that holds no other.
+/// Builds the wheel for tests and returns it.
 pub(crate) fn build_wheel(console: &Console, python: &str, how: &[&str]) -> Result<PathBuf> {
+    let how = [&["--strip"], how].concat();
+    run_maturin(console, python, &empty_wheel_folder()?, &how, &[])
+}
+
+/// Returns the folder of wheels, without what was in it.
+fn empty_wheel_folder() -> Result<PathBuf> {
     let folder = shell::target_folder().join("wheels");
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("could not clear the folder of wheels")?;
     }
+    Ok(folder)
+}
+
+/// Builds a wheel into a folder that has none, and returns it.
+pub(crate) fn run_maturin(
+    console: &Console,
+    python: &str,
+    folder: &Path,
+    how: &[&str],
+    variables: &[(String, String)],
+) -> Result<PathBuf> {
     let place = folder.display().to_string();
-    let arguments = [
-        "-m", "maturin", "build", "--quiet", "--strip", "--out", &place,
-    ];
-    console.run(python, &[&arguments, how].concat(), &[])?;
-    let mut files = std::fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let arguments = ["-m", "maturin", "build", "--quiet", "--out", &place];
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    console.run(python, &[&arguments, how].concat(), &variables)?;
+    let mut files = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     let wheel = files.find(|file| file.extension().is_some_and(|e| e == "whl"));
     wheel.context("maturin built no wheel")
 }

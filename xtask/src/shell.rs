@@ -25,13 +25,6 @@ pub(crate) fn build_command(console: &Console, more: &[&str]) -> Result<()> {
     console.run("cargo", &[&build[..], more].concat(), &[])
 }
 
-/// Builds the command with everything it can do, as people build it, and returns where it is.
-pub(crate) fn build_release(console: &Console) -> Result<String> {
-    build_command(console, &["--release"])?;
-    let program = target_folder().join("release/compactctl");
-    Ok(program.display().to_string())
-}
-
 /// Returns the root of the repository.
 pub(crate) fn repo_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::tarball::TarEntry;
 use super::{ProgramStart, Release, size};
-use crate::shell::{self, FULL};
+use crate::shell::{self, Console, FULL};
 
 /// Shells, and the file that each finds its completions in, below `/usr/share`.
 const SHELLS: [(&str, &str); 3] = [
@@ -25,25 +25,25 @@ pub(super) struct BuiltCommand {
     pub(super) texts: Vec<(String, Vec<u8>)>,
 }
 
-/// Builds it for a target.
-pub(super) fn build(release: &Release) -> Result<BuiltCommand> {
-    let target = release.target.rust;
+/// Builds it for a target and returns where it is.
+pub(super) fn build(console: &Console, release: &Release) -> Result<PathBuf> {
     check_compilers(release)?;
-    let mut command = cargo_command(release);
-    command
-        .args(["rustc", "--locked", "--profile", "dist", "--target", target])
-        .args(["--package", "compactctl", "--bin", "compactctl"])
-        .args(["--features", FULL, "--"])
+    let target = release.target.rust;
+    let map = size::map_argument(release)?;
+    let arguments = [
+        &["rustc", "--locked", "--profile", "dist", "--target", target][..],
+        &["--package", "compactctl", "--bin", "compactctl"],
+        &["--features", FULL, "--"],
         // Only the command is static: what it is made of is compiled once, for the wheel too.
-        .args(["-C", "target-feature=+crt-static"])
-        .arg(size::map_argument(release)?);
-    if !command.status().context("could not start cargo")?.success() {
-        bail!("the command was not built for {target}");
-    }
-    load(
-        release,
-        &build_folder().join(target).join("dist/compactctl"),
-    )
+        &["-C", "target-feature=+crt-static", &map],
+    ];
+    let variables = reproducible_variables(release);
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    console.run("cargo", &arguments.concat(), &variables)?;
+    Ok(build_folder().join(target).join("dist/compactctl"))
 }
 
 /// Fails when there is no standard library or no compiler for the target, with the command that gets it.
@@ -77,14 +77,6 @@ pub(super) fn load(release: &Release, path: &Path) -> Result<BuiltCommand> {
 /// Returns where what ships is built: flags that differ from those of a usual build would rebuild that each time.
 pub(super) fn build_folder() -> PathBuf {
     shell::target_folder().join("dist")
-}
-
-/// Returns cargo with what makes a build the same on every machine.
-fn cargo_command(release: &Release) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(shell::repo_root());
-    command.envs(reproducible_variables(release));
-    command
 }
 
 /// Returns the variables that make a build the same on every machine.

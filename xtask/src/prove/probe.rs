@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::ProbeFolders;
 use crate::dependencies::text_field;
-use crate::shell::{self, Console};
+use crate::dist;
+use crate::shell::Console;
 
 /// Methods that anybody could use instead.
 const METHODS: &str = "compact,keep_last,head_tail,trim_tools,entity_ledger";
@@ -16,7 +17,7 @@ const METHODS: &str = "compact,keep_last,head_tail,trim_tools,entity_ledger";
 /// Asks all questions of what each method keeps.
 pub(super) fn compare_methods(console: &Console, folders: Option<&ProbeFolders>) -> Result<()> {
     let folders = folders.context("no folder of probes was named")?;
-    let program = shell::build_release(console)?;
+    let program = dist::build_own_command(console)?;
     let output = Command::new(program)
         .args(["eval", "--json", "--methods", METHODS, "--probes"])
         .arg(fs::canonicalize(&folders.probes)?)
