@@ -103,7 +103,10 @@ impl PythonEnvironment {
         let path = self.folder()?.with_extension("held");
         let wanted = || format!("could not hold {}", path.display());
         let file = std::fs::File::create(&path).with_context(wanted)?;
-        file.lock().with_context(wanted)?;
+        if file.try_lock().is_err() {
+            println!("waiting for another clone, whose wheel is being tried");
+            file.lock().with_context(wanted)?;
+        }
         Ok(file)
     }
 

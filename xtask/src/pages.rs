@@ -1,6 +1,7 @@
 //! The documents as a site: every page is in the table of contents, and every link within the repository leads somewhere.
 //!
-//! Addresses on the web are not asked: a check that needs a network fails for reasons of its own.
+//! What stands outside of `docs` is not part of the site, so a page names it by its address on the web. Those are not asked: a
+//! check that needs a network fails for reasons of its own.
 
 use std::path::Path;
 
@@ -33,6 +34,10 @@ pub(crate) fn check() -> Result<String> {
             .iter()
             .filter(|target| !folder.join(target).exists());
         wrong.extend(dead.map(|target| format!("{file} links to {target}, which does not exist")));
+        let outside = targets
+            .iter()
+            .filter(|target| page.is_some_and(|page| leaves_site(page, target)));
+        wrong.extend(outside.map(|target| format!("{file} links to {target}, which no site has")));
     }
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n  "));
@@ -45,6 +50,12 @@ pub(crate) fn check() -> Result<String> {
 
 fn read(root: &Path, file: &str) -> Result<String> {
     std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))
+}
+
+/// Returns whether a link of a page leads out of the folder of the site.
+fn leaves_site(page: &str, target: &str) -> bool {
+    let depth = page.matches('/').count();
+    target.split('/').take_while(|part| *part == "..").count() > depth
 }
 
 /// The files that a page links to, without the place in them.
@@ -64,7 +75,14 @@ fn link_targets(page: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::link_targets;
+    use super::{leaves_site, link_targets};
+
+    #[test]
+    fn a_link_out_of_the_site_is_one_above_the_page() {
+        assert!(leaves_site("a.md", "../README.md"));
+        assert!(leaves_site("deep/a.md", "../../README.md"));
+        assert!(!leaves_site("deep/a.md", "../b.md") && !leaves_site("a.md", "deep/b.md"));
+    }
 
     #[test]
     fn links_between_files_are_found_and_code_is_not_read() {

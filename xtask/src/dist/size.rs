@@ -75,10 +75,11 @@ fn find_owner(place: &str) -> String {
     let name = name.split(['-', '.', '(']).next();
     match name.unwrap_or_default() {
         // All Rust is one object after link-time optimisation.
-        "compactctl" | "<internal>" => {
-            let kind = part.split('.').nth(1).unwrap_or(part);
-            format!("not named ({kind})")
-        }
+        "compactctl" | "<internal>" => match part.split(['.', '+']).nth(1).unwrap_or(part) {
+            "rodata" | "data" => "constants: vocabularies, models, texts".to_owned(),
+            "eh_frame" | "eh_frame_hdr" => "unwinding".to_owned(),
+            kind => kind.to_owned(),
+        },
         "c" | "m" | "gcc_eh" | "gcc" => "C library".to_owned(),
         name => name.to_owned(),
     }
@@ -123,13 +124,15 @@ mod tests {
           400010           400010        f    16         /t/compactctl-1.rcgu.o:(.text._RNvNtCs9hF_12compact_core4plan5frame)
           400020           400020       20    16         /t/liblibsqlite3_sys-2.rlib(sqlite3.o):(.text.sqlite3_open)
           400040           400040        8     1         /t/compactctl-1.rcgu.o:(.rodata..L__unnamed_7)
+          400050           400050        4     1         <internal>:(.eh_frame+0x1f)
                0                0      999     1         /t/compactctl-1.rcgu.o:(.debug_info)
 ";
         let row = |name: &str, size| (name.to_owned(), size);
         let expected = [
             row("libsqlite3_sys", 32),
             row("compact_core", 31),
-            row("not named (rodata)", 8),
+            row("constants: vocabularies, models, texts", 8),
+            row("unwinding", 4),
         ];
         assert_eq!(sum_shares(map), expected);
     }

@@ -9,6 +9,7 @@
 mod cluster;
 // The packages of the collector and of the server are for Linux.
 #[cfg(target_os = "linux")]
+#[cfg(feature = "otlp")]
 mod collector;
 mod kill;
 #[cfg(target_os = "linux")]
