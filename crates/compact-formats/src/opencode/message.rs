@@ -206,7 +206,8 @@ impl<'a> OpenCodeReader<'a, '_> {
         let piece = match kind.as_ref() {
             "text" if is_true(part.ignored) => return Ok(()),
             "text" => self.read_text(&part, holder)?,
-            "subtask" => self.optional_text_piece(part.prompt, holder)?,
+            // What a command asks another agent: a template of the client's, with the person's words in it at most.
+            "subtask" => self.read_authored(part.prompt, TextAuthor::Client, holder)?,
             "reasoning" => self.reasoning_piece(&part, holder)?,
             "tool" => return self.read_tool(&part, holder),
             "file" => Some(self.file_piece(element, holder)),
@@ -233,12 +234,22 @@ impl<'a> OpenCodeReader<'a, '_> {
         part: &OpenCodePart<'a>,
         holder: Holder<'a>,
     ) -> Result<Option<BlockPiece<'a>>, FormatError> {
-        let piece = self.optional_text_piece(part.text, holder)?;
+        let author = match is_true(part.synthetic) {
+            true => TextAuthor::Client,
+            false => TextAuthor::Person,
+        };
+        self.read_authored(part.text, author, holder)
+    }
+
+    /// Reads a text, which begins a segment where somebody else wrote the one before it.
+    fn read_authored(
+        &mut self,
+        text: Option<&'a RawValue>,
+        author: TextAuthor,
+        holder: Holder<'a>,
+    ) -> Result<Option<BlockPiece<'a>>, FormatError> {
+        let piece = self.optional_text_piece(text, holder)?;
         if piece.is_some() && self.role == Role::User {
-            let author = match is_true(part.synthetic) {
-                true => TextAuthor::Client,
-                false => TextAuthor::Person,
-            };
             if self.speaker.is_some_and(|before| before != author) {
                 self.close_segment();
             }

@@ -272,11 +272,16 @@ fn what_opencode_puts_beside_the_persons_words_is_not_theirs() {
         let session = opencode_session(&parts);
         assert_eq!(words_of_user(session, Format::OpenCode), theirs, "{parts}");
     }
-    let session = opencode_session(&json!([client, file]));
-    assert_eq!(
-        words_of_user(session, Format::OpenCode),
-        ["Refactor the parser."]
-    );
+    let template =
+        json!({"type": "subtask", "prompt": ORDER, "agent": "review", "command": "review"});
+    for parts in [json!([client, file]), json!([template])] {
+        let session = opencode_session(&parts);
+        assert_eq!(
+            words_of_user(session, Format::OpenCode),
+            ["Refactor the parser."],
+            "{parts}"
+        );
+    }
 }
 
 #[test]
