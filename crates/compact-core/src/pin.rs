@@ -75,12 +75,13 @@ impl<'a> PinRules<'a> {
         outline: &Outline,
         hashes: &[EntryHash],
     ) -> Vec<PinState> {
-        let mut newest: HashMap<&[EntryHash], usize> = HashMap::new();
+        let mut newest = HashMap::new();
         let mut pins = vec![PinState::Free; outline.units.len()];
         for (i, unit) in outline.units.iter().enumerate() {
             let entries = conversation.entries.get(unit.entries.clone());
+            let entries = entries.unwrap_or_default();
             let leading = unit.kind == UnitKind::Leading;
-            if !leading && !entries.unwrap_or_default().iter().any(|e| self.protects(e)) {
+            if !leading && !entries.iter().any(|e| self.protects(e)) {
                 continue;
             }
             if let Some(pin) = pins.get_mut(i) {
@@ -90,7 +91,10 @@ impl<'a> PinRules<'a> {
             if leading || !may_stand_once(conversation, &unit.entries) {
                 continue;
             }
-            if let Some(earlier) = newest.insert(words, i).and_then(|e| pins.get_mut(e)) {
+            // A copy with other flags would take those of this one away.
+            let flags: Vec<_> = entries.iter().map(|entry| &entry.meta.flags).collect();
+            let earlier = newest.insert((words, flags), i);
+            if let Some(earlier) = earlier.and_then(|e| pins.get_mut(e)) {
                 *earlier = PinState::Repeated;
             }
         }
