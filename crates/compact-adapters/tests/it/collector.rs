@@ -191,8 +191,13 @@ async fn tell_of_a_compaction(
     let semantics = Semantics::LastRequest;
     session.observe(Some(ReportedUsage { usage, semantics }));
     assert_eq!(queue.flush(Duration::from_secs(10)), 0);
-    // Metrics are sent last, and printed line by line.
-    wait_for(|| collector.printed(&service(protocol)).metrics.len() >= METRICS.len());
+    // Each kind is printed line by line, and none waits for another.
+    wait_for(|| {
+        let printed = collector.printed(&service(protocol));
+        printed.metrics.len() >= METRICS.len()
+            && printed.records.len() >= EVENTS.len()
+            && !printed.spans.is_empty()
+    });
     let printed = collector.printed(&service(protocol));
     let told: Vec<&str> = printed.records.iter().map(|r| r.event.as_str()).collect();
     assert_eq!(told, EVENTS, "{protocol:?}");
