@@ -54,12 +54,15 @@ impl DiffedFile {
             Some(path)
         };
         let (before, after) = (side("--- ")?, side("+++ ")?);
-        let path = |side: &str| side.get(2..).unwrap_or(side).to_owned();
+        let path = |side: &str| strip_side(side).to_owned();
         let (path, act) = match (before, after) {
             (before, "/dev/null") => (path(before), FileAct::Deleted),
             ("/dev/null", after) => (path(after), FileAct::Created),
             (_, after) => (path(after), FileAct::Edited),
         };
+        if path.is_empty() {
+            return None;
+        }
         let lines = match act {
             FileAct::Deleted => String::new(),
             _ => changed_lines(&path, part, ""),
@@ -73,6 +76,14 @@ impl DiffedFile {
             act,
             change,
         })
+    }
+}
+
+/// A path without the letter of its side, which git leaves out where it is told to.
+fn strip_side(path: &str) -> &str {
+    match path.split_once('/') {
+        Some((side, rest)) if side.len() == 1 => rest,
+        _ => path,
     }
 }
 
