@@ -17,7 +17,7 @@ use regex_syntax::hir::{Class, HirKind};
 #[path = "src/hash.rs"]
 mod hash;
 
-/// Bits of a slot that hold a rank plus one, as in `src/vocabulary.rs`.
+/// Bits of a slot that hold a rank plus one, and of a row that hold a rank, as in `src/vocabulary.rs`.
 const RANK_BITS: u32 = 18;
 
 /// The numbers of `src/class.rs`, with the characters that have them. Later rows win.
@@ -45,24 +45,18 @@ fn main() {
 
 /// Writes a vocabulary, given as each token's length and bytes in the order of ranks.
 fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
-    let (mut offsets, mut bytes, mut rest) = (vec![0u32], Vec::new(), data);
+    let (mut tokens, mut rest) = (Vec::new(), data);
     while let Some((length, after)) = rest.split_first() {
         let (token, after) = after.split_at(usize::from(*length));
-        bytes.extend_from_slice(token);
-        offsets.push(bytes.len() as u32);
+        tokens.push(token);
         rest = after;
     }
-    let tokens: Vec<&[u8]> = offsets
-        .windows(2)
-        .map(|pair| &bytes[pair[0] as usize..pair[1] as usize])
-        .collect();
     assert!(
         tokens.len() < 1 << RANK_BITS,
         "a rank needs more bits than a slot has"
     );
     write_numbers(&out.join(format!("{name}.slots")), &slots_of(&tokens));
-    write_numbers(&out.join(format!("{name}.offsets")), &offsets);
-    write_numbers(&out.join(format!("{name}.halves")), &halves_of(&tokens));
+    fs::write(out.join(format!("{name}.tokens")), rows_of(&tokens)).expect("OUT_DIR is writable");
     fs::write(out.join(format!("{name}.longest")), longest_of(&tokens))
         .expect("OUT_DIR is writable");
     fs::write(
@@ -70,7 +64,7 @@ fn write_vocabulary(out: &Path, name: &str, data: &[u8]) {
         longest_by_four_bytes(&tokens),
     )
     .expect("OUT_DIR is writable");
-    fs::write(out.join(format!("{name}.bytes")), &bytes).expect("OUT_DIR is writable");
+    fs::write(out.join(format!("{name}.bytes")), tokens.concat()).expect("OUT_DIR is writable");
 }
 
 /// The length of the longest token for each two first bytes; at least that of one byte.
@@ -97,18 +91,27 @@ fn longest_by_four_bytes(tokens: &[&[u8]]) -> Vec<u8> {
     longest
 }
 
-/// The ranks of the two tokens that each token is merged from last, one after the other; a byte has itself for both.
-fn halves_of(tokens: &[&[u8]]) -> Vec<u32> {
+/// A number for each token: the ranks of the two that it is merged from last (a byte has itself for both), and above
+/// them where its bytes begin; then one that says where the last ends.
+fn rows_of(tokens: &[&[u8]]) -> Vec<u8> {
     let ranks: HashMap<&[u8], u32> = tokens.iter().copied().zip(0..).collect();
-    let halves = tokens.iter().zip(0..).flat_map(|(token, rank)| {
-        let middle = middle_of(token, rank, &ranks);
+    let (mut rows, mut offset) = (Vec::new(), 0u64);
+    for (token, rank) in tokens.iter().zip(0..) {
         let half = |bytes: &[u8]| ranks.get(bytes).copied().unwrap_or(rank);
-        match middle {
+        let [left, right] = match middle_of(token, rank, &ranks) {
             Some(middle) => [half(&token[..middle]), half(&token[middle..])],
             None => [rank, rank],
-        }
-    });
-    halves.collect()
+        };
+        let row = u64::from(left) | u64::from(right) << RANK_BITS | offset << (2 * RANK_BITS);
+        rows.extend(row.to_le_bytes());
+        offset += token.len() as u64;
+    }
+    assert!(
+        offset < 1 << (u64::BITS - 2 * RANK_BITS),
+        "an offset needs more bits than a row has"
+    );
+    rows.extend((offset << (2 * RANK_BITS)).to_le_bytes());
+    rows
 }
 
 /// Where a token is whole but for its last merge.

@@ -1,23 +1,26 @@
 //! The tokens of an encoding with their ranks, as tables that the build script laid out.
 
+use std::ops::Range;
+
 use crate::Encoding;
 use crate::hash::{hash_bytes, start_slot};
 
-/// Bits of a slot that hold a rank plus one; the others hold bits of the token's hash.
+/// Bits of a slot that hold a rank plus one; the others hold bits of the token's hash. A row has as many for each half.
 const RANK_BITS: u32 = 18;
+
+const RANK_MASK: u32 = (1 << RANK_BITS) - 1;
 
 /// A token's place in the order of merges: the lower, the earlier.
 pub(crate) type Rank = u32;
 
-/// A hash table from bytes to ranks. Numbers are little-endian and have four bytes.
+/// A hash table from bytes to ranks. Numbers are little-endian.
 pub(crate) struct Vocabulary {
-    /// Open addressing, a power of two, no deletions.
+    /// Open addressing, a power of two of four bytes each, no deletions.
     slots: &'static [u8],
-    /// Where the bytes of each token begin, and where the last ends.
-    offsets: &'static [u8],
+    /// For each token eight bytes: the ranks of the two that it is merged from last, and above them where its bytes
+    /// begin; then where the last ends. A byte has itself for both.
+    tokens: &'static [u8],
     bytes: &'static [u8],
-    /// The ranks of the two tokens that each is merged from last; a byte has itself for both.
-    halves: &'static [u8],
     /// The length of the longest token that begins with two bytes, by these as a number.
     longest: &'static [u8],
     /// The same for four bytes, by their slot; 0 where no token begins so.
@@ -28,9 +31,8 @@ macro_rules! vocabulary {
     ($name:literal) => {
         Vocabulary {
             slots: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".slots")),
-            offsets: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".offsets")),
+            tokens: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".tokens")),
             bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bytes")),
-            halves: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".halves")),
             longest: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".longest")),
             far: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".far")),
         }
@@ -57,11 +59,11 @@ impl Vocabulary {
         let tag = (hash >> 50) as u32;
         let mut at = hash as usize & mask;
         loop {
-            let slot = read_number(self.slots, at)?;
+            let slot = read_slot(self.slots, at)?;
             if slot == 0 {
                 return None;
             }
-            let rank = (slot & ((1 << RANK_BITS) - 1)) - 1;
+            let rank = (slot & RANK_MASK) - 1;
             if slot >> RANK_BITS == tag && self.token(rank) == Some(token) {
                 return Some(rank);
             }
@@ -92,24 +94,36 @@ impl Vocabulary {
 
     /// The two tokens that a token is merged from last; a byte has itself for both.
     pub(crate) fn halves(&self, rank: Rank) -> [Rank; 2] {
-        let half = |nth| read_number(self.halves, rank as usize * 2 + nth);
-        [half(0).unwrap_or(rank), half(1).unwrap_or(rank)]
+        let Some(row) = self.row(rank as usize) else {
+            return [rank; 2];
+        };
+        [row, row >> RANK_BITS].map(|bits| bits as Rank & RANK_MASK)
     }
 
     /// How many bytes a token has.
     pub(crate) fn length(&self, rank: Rank) -> usize {
-        let offset = |nth| read_number(self.offsets, rank as usize + nth).unwrap_or(0);
-        offset(1).saturating_sub(offset(0)) as usize
+        let span = self.span(rank).unwrap_or_default();
+        span.end.saturating_sub(span.start)
     }
 
     fn token(&self, rank: Rank) -> Option<&'static [u8]> {
-        let start = read_number(self.offsets, rank as usize)? as usize;
-        let end = read_number(self.offsets, rank as usize + 1)? as usize;
-        self.bytes.get(start..end)
+        self.bytes.get(self.span(rank)?)
+    }
+
+    /// Where the bytes of a token are.
+    fn span(&self, rank: Rank) -> Option<Range<usize>> {
+        let offset = |at| Some((self.row(at)? >> (2 * RANK_BITS)) as usize);
+        let at = rank as usize;
+        Some(offset(at)?..offset(at + 1)?)
+    }
+
+    fn row(&self, at: usize) -> Option<u64> {
+        let bytes = self.tokens.get(at * 8..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes))
     }
 }
 
-fn read_number(numbers: &[u8], at: usize) -> Option<u32> {
-    let bytes = numbers.get(at * 4..)?.first_chunk::<4>()?;
+fn read_slot(slots: &[u8], at: usize) -> Option<u32> {
+    let bytes = slots.get(at * 4..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes))
 }
