@@ -1,13 +1,16 @@
 """A model with a small window that it enforces, on every API that an agent of ours speaks.
 
 It works through numbered steps as `stepwise` does; each step prints so much that all of them fill the window several
-times over. Whoever sends more than the window is refused in the words of the API.
+times over. Whoever sends more than the window, or what the API takes for no legal prompt, is refused in its words. It
+also watches that a view stays as it is until the next one is made.
 """
 
 import json
+import re
 import threading
 import time
 
+import prompt_rules
 import stepwise
 from stepwise import DONE, FINISHED, Stepwise
 
@@ -18,6 +21,8 @@ SUMMARY_WORDS = [
 ]
 #: Characters to a token, as this model counts.
 CHARACTERS = 3
+#: How a view names the compaction that made it.
+RECEIPT = re.compile(r"<COMPACT-SUMMARY v\d+>\\nreceipt: (\w+) ")
 
 
 class Limited(Stepwise):
@@ -35,6 +40,12 @@ class Limited(Stepwise):
         self.accepted: list[dict] = []
         self.refused: list[dict] = []
         self.summaries: list[dict] = []
+        #: What was refused for another reason than its length, and views that changed before the next was made.
+        self.faults: list[str] = []
+        #: Words of faults that the agent makes by itself, and that are overlooked.
+        self.excused: str | None = None
+        self.thawed: list[str] = []
+        self.frozen: dict[str, list] = {}
         #: What is said to have been used, until there is a summary; `None` for what a request takes.
         self.reported: int | None = None
         #: What the model says instead of working.
@@ -52,7 +63,7 @@ class Limited(Stepwise):
             return Gemini(body, path)
         if path.endswith("/chat/completions"):
             return Chat(body)
-        return Messages(body) if path.endswith("/messages") else super().wire_of(path, body)
+        return Messages(body) if path.endswith("/messages") else Responses(body)
 
     def reply(self, wire) -> tuple[int, bytes, str]:
         body = wire.body
@@ -62,8 +73,13 @@ class Limited(Stepwise):
         if tokens > self.window:
             self.refused.append(body)
             return wire.refuse(tokens, self.window)
+        fault = wire.fault()
+        if fault and (self.excused is None or self.excused not in fault):
+            self.faults.append(fault)
+            return wire.refuse_for(fault)
         self.accepted.append(body)
         said = wire.text()
+        self.watch_view(said, wire.history())
         used = tokens if self.reported is None or "COMPACT-SUMMARY" in said else self.reported
         if not wire.has_tools():
             return wire.answer("ok", None, used)
@@ -93,6 +109,16 @@ class Limited(Stepwise):
             self.was_left.set()
         handler.close_connection = True
 
+    def watch_view(self, said: str, history: list) -> None:
+        """Notes a view that is not the beginning of the next one of its compaction. What stands last may yet be added to."""
+        if not (named := RECEIPT.search(said)):
+            return
+        before = self.frozen.get(named[1], [])[:-1]
+        self.frozen[named[1]] = history
+        if history[: len(before)] != before:
+            at = next(n for n, (one, other) in enumerate(zip(before, history + [None] * len(before))) if one != other)
+            self.thawed.append(f"{named[1]}: message {at} of {len(before)}")
+
     def views(self) -> list[dict]:
         """What was accepted and is not what the agent wrote."""
         return [body for body in self.accepted if "COMPACT-SUMMARY" in json.dumps(body)]
@@ -103,13 +129,42 @@ class Messages(stepwise.Messages):
 
     def thoughts(self) -> list[tuple[dict, list[dict]]]:
         """What the model thinks, where it is asked to."""
-        if self.body.get("thinking", {}).get("type") != "enabled":
+        if self.body.get("thinking", {}).get("type") not in {"enabled", "adaptive"}:
             return []
+        signature = prompt_rules.signature_of(self.body, prompt_rules.joined_turns(self.body["messages"]))
         deltas = [
             {"type": "thinking_delta", "thinking": "The next step."},
-            {"type": "signature_delta", "signature": "c2lnbmVk"},
+            {"type": "signature_delta", "signature": signature},
         ]
         return [({"type": "thinking", "thinking": "", "signature": ""}, deltas)]
+
+    def history(self) -> list:
+        return [[turn["role"], prompt_rules.without_marks(turn["content"])] for turn in prompt_rules.joined_turns(self.body["messages"])]
+
+    def fault(self) -> str | None:
+        return prompt_rules.messages_fault(self.body)
+
+    def refuse_for(self, fault: str) -> tuple[int, bytes]:
+        return 400, json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": fault}}).encode()
+
+
+class Responses(stepwise.Responses):
+    """A request to OpenAI's Responses, whose model reasons before it speaks."""
+
+    def thoughts(self, number: int) -> list[dict]:
+        if "reasoning.encrypted_content" not in (self.body.get("include") or []):
+            return []
+        summary = [{"type": "summary_text", "text": "The next step."}]
+        return [{"type": "reasoning", "id": f"rs_{number}", "summary": summary, "encrypted_content": f"gAAA{number}"}]
+
+    def history(self) -> list:
+        return self.body["input"]
+
+    def fault(self) -> str | None:
+        return prompt_rules.responses_fault(self.body)
+
+    def refuse_for(self, fault: str) -> tuple[int, bytes]:
+        return 400, json.dumps({"error": {"message": fault, "type": "invalid_request_error", "param": "input", "code": None}}).encode()
 
 
 class Gemini:
@@ -123,6 +178,15 @@ class Gemini:
 
     def text(self) -> str:
         return json.dumps(self.body["contents"], ensure_ascii=False)
+
+    def history(self) -> list:
+        return self.body["contents"]
+
+    def fault(self) -> str | None:
+        return prompt_rules.gemini_fault(self.body)
+
+    def refuse_for(self, fault: str) -> tuple[int, bytes]:
+        return 400, json.dumps({"error": {"code": 400, "message": fault, "status": "INVALID_ARGUMENT"}}).encode()
 
     def question(self) -> str:
         return json.dumps(self.body.get("systemInstruction", "")) if not self.has_tools() else ""
@@ -149,7 +213,7 @@ class Gemini:
         if not ends:
             return self.answer(text, None, used)
         schema = ends[0].get("parametersJsonSchema") or ends[0]["parameters"]
-        return self.call("", "complete_task", {name: text for name in schema["required"]}, used)
+        return self.call("", "complete_task", filled(schema, text), used)
 
     def answer(self, text: str, command: str | None, used: int) -> tuple[int, bytes, str]:
         if command:
@@ -159,7 +223,7 @@ class Gemini:
     def call(self, text: str, name: str | None, arguments: dict, used: int) -> tuple[int, bytes, str]:
         parts: list[dict] = [{"text": text}] if text else []
         if name:
-            parts.append({"functionCall": {"name": name, "args": arguments}})
+            parts.append({"functionCall": {"name": name, "args": arguments}, "thoughtSignature": "c2lnbmVk"})
         usage = {"promptTokenCount": used, "candidatesTokenCount": 5, "totalTokenCount": used + 5}
         answer = {
             "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
@@ -168,6 +232,13 @@ class Gemini:
         if self.streams:
             return 200, f"data: {json.dumps(answer)}\n\n".encode(), "text/event-stream"
         return 200, json.dumps(answer).encode(), "application/json"
+
+
+def filled(schema: dict, text: str):
+    """What a schema asks for, with a text wherever it wants one."""
+    if str(schema.get("type")).lower() != "object":
+        return text
+    return {name: filled(schema["properties"][name], text) for name in schema.get("required", [])}
 
 
 class Chat:
@@ -181,6 +252,15 @@ class Chat:
 
     def text(self) -> str:
         return json.dumps(self.body["messages"], ensure_ascii=False)
+
+    def history(self) -> list:
+        return self.body["messages"]
+
+    def fault(self) -> str | None:
+        return prompt_rules.chat_fault(self.body)
+
+    def refuse_for(self, fault: str) -> tuple[int, bytes]:
+        return 400, json.dumps({"error": {"message": fault, "type": "invalid_request_error", "param": "messages", "code": None}}).encode()
 
     def question(self) -> str:
         return json.dumps(self.body["messages"][-1], ensure_ascii=False)

@@ -13,6 +13,7 @@ FROM_PYPI = [str(pathlib.Path(claude_agent_sdk.__file__).parent / "_bundled" / "
 
 class Claude(Agent):
     name = "claude-code"
+    model = "claude-sonnet-4-5"
 
     def __init__(self, folder: pathlib.Path, api, program: str, command: list[str]):
         super().__init__(folder, api, program, command)
@@ -24,7 +25,7 @@ class Claude(Agent):
         self.settings = self.home / ".claude" / "settings.json"
 
     def say(self, prompt: str, *more: str) -> dict:
-        return json.loads(self.start("-p", prompt, "--output-format", "json", "--model", "claude-sonnet-4-5", *more))
+        return json.loads(self.start("-p", prompt, "--output-format", "json", "--model", self.model, *more))
 
     def go_on(self, prompt: str) -> dict:
         return self.say(prompt, "--continue")

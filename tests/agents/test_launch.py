@@ -36,6 +36,11 @@ class LaunchedClaude(Claude):
         return "anthropic"
 
 
+class LaunchedNewClaude(LaunchedClaude):
+    #: A model that binds what it thinks to all that was said before.
+    model = "claude-sonnet-5-5"
+
+
 class LaunchedCodex(Codex):
     remembers = True
     transcripts = ".codex/sessions/**/*.jsonl"
@@ -103,6 +108,8 @@ def model():
     yield model
     model.free.set()
     model.server.shutdown()
+    assert not model.faults, "every prompt is one that its provider accepts"
+    assert not model.thawed, "a view stays as it is until the next one is made"
 
 
 @pytest.fixture
@@ -117,7 +124,7 @@ def gemini_command(tmp_path, gemini_program) -> list[str]:
 
 AGENTS = {
     "claude-pypi": (LaunchedClaude, lambda request: FROM_PYPI),
-    "claude-npm": (LaunchedClaude, lambda request: request.getfixturevalue("claude_from_npm")),
+    "claude-npm": (LaunchedNewClaude, lambda request: request.getfixturevalue("claude_from_npm")),
     "codex": (LaunchedCodex, lambda request: request.getfixturevalue("codex_program")),
     "gemini": (LaunchedGemini, lambda request: request.getfixturevalue("gemini_command")),
     "opencode": (LaunchedOpenCode, lambda request: request.getfixturevalue("opencode_program")),
@@ -211,6 +218,9 @@ def check_summary_is_ours(model) -> None:
 @pytest.mark.parametrize("name", ["claude-pypi", "claude-npm"])
 def test_a_compaction_by_hand_is_answered_by_us(name, request, tmp_path, model, program):
     agent = launched(name, request, tmp_path, model, program)
+    if name == "claude-npm":
+        # It keeps what it thought last behind its new summary; a provider's refusal would make it ask again without.
+        model.excused = "The block is bound to a different conversation."
     talk(agent, model)
     agent.resume("/compact keep it short")
     agent.resume("Go on.")
@@ -316,8 +326,10 @@ def test_a_sub_agent_is_compacted_apart_from_its_parent(name, request, tmp_path,
 def test_ctrl_c_in_the_middle_of_an_answer_ends_the_agent_and_the_request(name, request, tmp_path, model, program):
     agent = launched(name, request, tmp_path, model, program)
     model.steps, model.silent_step = 4, 3
+    # An agent that was interrupted may go on from a call that nobody answered, and views are not made here.
+    model.excused = ""
     arguments = {
-        "claude-pypi": ["-p", TASK, "--model", "claude-sonnet-4-5", "--allowedTools", "Bash"],
+        "claude-pypi": ["-p", TASK, "--model", LaunchedClaude.model, "--allowedTools", "Bash"],
         "codex": ["exec", "--skip-git-repo-check", "--json", TASK],
         "gemini": ["-p", TASK, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"],
         "opencode": ["run", "--format", "json", TASK],

@@ -34,7 +34,25 @@ test("compact now makes a view of the size that is asked for", async () => {
   const { compactions } = shown("shop");
   assert.equal(compactions.length, 3);
   assert.ok(compactions[2].tokens_after <= 4000);
+  assert.equal(compactions[2].tokens_before, compactions[1].tokens_after, "it begins where the session stands");
   await checkPage(page);
+  const held = await page.locator(".figure strong").innerText();
+  await page.getByRole("button", { name: "Compact now" }).click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator(".notice").innerText(), /^Nothing was compacted: it fits as it is/);
+  assert.equal(await page.locator(".figure strong").innerText(), held);
+  const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "Compaction 3", exact: true }) });
+  await row.getByRole("link", { name: "Compaction 3", exact: true }).click();
+  await page.waitForURL(/compaction\?/);
+  // What the compaction before had taken is told apart from what this one took.
+  const earlier = page.locator("#earlier-names");
+  assert.match(await earlier.locator("summary").innerText(), /^\d+ names? that an earlier compaction had left out already$/);
+  const taken = await earlier.locator("ul.names a").allTextContents();
+  const own = await page.locator("#left-out > ul.names a, #more-names ul.names a").allTextContents();
+  assert.ok(own.length > 0 && taken.length > 0 && !own.some((name) => taken.includes(name)));
+  const waits = page.waitForEvent("download");
+  await page.getByText("Download what came out").click();
+  assert.match(readFileSync(await (await waits).path(), "utf8"), /COMPACT-SUMMARY v3/);
 });
 
 test("undo makes a session that stands before the compaction, and changes nothing of the first", async () => {
@@ -73,6 +91,22 @@ test("undo makes a session that stands before the compaction, and changes nothin
   await page.getByRole("button", { name: "Search" }).click();
   await page.locator("ol.hits li", { hasText: "SHOP-1119" }).first().waitFor();
   scene.run(["verify", state[1].receipt_id]);
+  await visit(page, named("shop~before-2"));
+  // What another one was made from stays while that one is there.
+  await page.getByRole("row").filter({ has: page.getByRole("link", { name: "Compaction 1", exact: true }) }).getByRole("button", { name: "Undo" }).click();
+  await page.waitForURL(/done=/);
+  assert.equal(await page.getByRole("button", { name: "Remove this session" }).count(), 0);
+  await visit(page, named("shop~before-2~before-1"));
+  await page.getByRole("button", { name: "Remove this session" }).click();
+  await page.waitForURL(/\/\?page=0&done=/);
+  await visit(page, named("shop~before-2"));
+  await page.getByRole("button", { name: "Remove this session" }).click();
+  await page.waitForURL(/\/\?page=0&done=/);
+  assert.match(await page.locator("#notice").innerText(), /^Removed shop~before-2\./);
+  assert.equal(await page.locator("table.sessions tbody tr", { hasText: "shop~before-2" }).count(), 0);
+  await checkPage(page);
+  scene.run(["archive", "verify"]);
+  assert.deepEqual(shown("shop"), before);
 });
 
 test("a pinned entry stands in the next view, and an unpinned one need not", async () => {
@@ -97,6 +131,30 @@ test("a pinned entry stands in the next view, and an unpinned one need not", asy
   await checkPage(page);
 });
 
+test("an entry that has left says so, comes back when it is pinned, and goes along to a new session", async () => {
+  // Each call asks for a file of its own: results of the same call are pinned together.
+  const ofOwnFile = (message) => message.tool_calls ? { ...message, tool_calls: message.tool_calls.map((call) => ({ ...call, function: { ...call.function, arguments: JSON.stringify({ path: `src/${call.id}.rs` }) } })) } : message;
+  const [first] = scene.compactTwice("back", turns(1, 40).map(ofOwnFile), turns(41, 40).map(ofOwnFile));
+  const page = await openPage(browser, address);
+  await visit(page, `/compaction?name=back&receipt=${first.receipt_id}&show=gone`);
+  await page.locator("ol.diff li.dropped", { hasText: "tool results" }).first().getByText("whole entry").click();
+  const text = await page.locator("pre.entry").textContent();
+  await page.getByText("The session does not show it whole any more.").waitFor();
+  await page.getByRole("button", { name: "Pin", exact: true }).click();
+  await page.waitForURL(/done=/);
+  assert.match(await page.locator("#notice").innerText(), /^Pinned\. It has left the view: “Compact now” brings it back/);
+  await checkPage(page);
+  await visit(page, "/new?name=back");
+  assert.ok((await page.locator("pre.summary").textContent()).includes(text.trim()));
+  await page.goBack();
+  const before = shown("back").compactions.at(-1).tokens_after;
+  await page.getByRole("button", { name: "Compact now" }).click();
+  await page.waitForURL(/entry\?.*done=/);
+  await page.getByText("It is pinned: it stands in every view as it is").waitFor();
+  assert.ok(shown("back").compactions.at(-1).tokens_after <= before, "nothing grew");
+  await checkPage(page);
+});
+
 test("a new session shows first what it will be given", async () => {
   const page = await openPage(browser, address);
   await visit(page, named("shop"));
@@ -104,6 +162,7 @@ test("a new session shows first what it will be given", async () => {
   await page.waitForURL(/\/new\?/);
   const carried = await page.locator("pre.summary").innerText();
   assert.match(carried, /Never touch the table billing_events/);
+  assert.match(carried, /What was said last[^]*\nassistant: Step \d+ is done/);
   await picture(page, "new");
   await page.getByLabel("Its name").fill("shop, second week");
   await page.getByRole("button", { name: "Start New Session" }).click();
@@ -179,7 +238,7 @@ test("the ledger says who said what, and leads there", async () => {
   await page.getByText("What it remembers").click();
   await page.waitForURL(/ledger/);
   const rule = page.locator("#rules li").first();
-  assert.match(await rule.innerText(), /Never touch the table billing_events\.[\s\S]*user · entry \d+/);
+  assert.match(await rule.innerText(), /Never touch the table billing_events\.[\s\S]*user · entry #\d+/);
   await picture(page, "ledger");
   await rule.getByRole("link").click();
   assert.match(await page.locator("pre.entry").innerText(), /billing_events/);

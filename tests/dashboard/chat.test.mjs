@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { checkPage, openBrowser, openPage, tabTo, visit } from "./browser.mjs";
 import { picture } from "./picture.mjs";
-import { Scene } from "./scene.mjs";
+import { Scene, turns } from "./scene.mjs";
 
 const compacted = "Session compacted. Conversation history has been summarized.";
 const dead = "Context limit exceeded and compaction failed. Please start a new session.";
@@ -156,6 +156,30 @@ test("looking at conversations that nobody began closes none that somebody did",
   for (let n = 0; n < 70; n += 1) assert.equal((await fetch(`${address}/chat?session=other-${n}`)).status, 200);
   await page.reload();
   await page.locator("li.assistant", { hasText: "Hello." }).waitFor();
+});
+
+test("no chat is begun under the name of what another program archived", async () => {
+  scene.write("taken.json", JSON.stringify(turns(1, 60)));
+  scene.run(["compact", "taken.json", "--session", "taken", "--budget", "3000", "--quiet"]);
+  const refused = await fetch(`${address}/chat?session=taken`);
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /a session of this name is on record/);
+});
+
+test("a blank message is told so, and chats that go on stand in the list", async () => {
+  const page = await openPage(browser, address);
+  await visit(page, "/chat?session=blank");
+  await say(page, "   ");
+  await page.locator("#notice", { hasText: "Nothing was sent: type a message first." }).waitFor();
+  assert.ok(await page.locator("#words").isEnabled());
+  await say(page, "Hello.");
+  await page.locator("li.assistant", { hasText: "Hello." }).waitFor();
+  await checkPage(page);
+  await visit(page, "/");
+  await page.locator("#chats a", { hasText: "blank" }).click();
+  await page.locator("li.assistant", { hasText: "Hello." }).waitFor();
+  assert.match(await page.locator("nav.others").innerText(), /one/);
+  await checkPage(page);
 });
 
 test("a dead session takes no input and offers a new one", async () => {

@@ -7,7 +7,7 @@ import { picture } from "./picture.mjs";
 import { Agent, Provider } from "./provider.mjs";
 import { Scene } from "./scene.mjs";
 
-let scene, browser, gateway, address, alice, bob;
+let scene, browser, gateway, address, alice, bob, provider, shop;
 
 function makeKey(name) {
   const [, key, entry] = scene.run(["serve", "--new-key", name]).match(/(cgw_\w+)[\s\S]*?(\w+=\w+)/);
@@ -17,12 +17,13 @@ function makeKey(name) {
 before(async () => {
   scene = new Scene();
   [alice, bob] = [makeKey("alice"), makeKey("bob")];
-  const provider = await new Provider().start(scene);
-  scene.write("gateway.yaml", `max_context_tokens: 9000\ngateway:\n  anthropic_url: ${provider}\n  keys: ["${alice.entry}", "${bob.entry}"]\n  upstream_keys: ["anthropic=UPSTREAM_KEY"]\n`);
+  provider = new Provider();
+  scene.write("gateway.yaml", `max_context_tokens: 9000\ngateway:\n  anthropic_url: ${await provider.start(scene)}\n  keys: ["${alice.entry}", "${bob.entry}"]\n  upstream_keys: ["anthropic=UPSTREAM_KEY"]\n`);
   const served = await scene.start(["serve", "--listen", "127.0.0.1:0", "--config", scene.path("gateway.yaml")], /listening on (http:\/\/\S+)/, { UPSTREAM_KEY: "u" });
   gateway = served.address;
   address = `${gateway}/dashboard`;
-  await new Agent(gateway, "shop-agent", alice.key).talk(20);
+  shop = new Agent(gateway, "shop-agent", alice.key);
+  await shop.talk(20);
   await new Agent(gateway, "bank-agent", bob.key).talk(2);
   browser = await openBrowser();
 });
@@ -77,7 +78,13 @@ test("an open page shows the requests of an agent as they come, and compacts its
   await mine.getByLabel("to at most").fill("2500");
   await mine.getByRole("button", { name: "Compact now" }).click();
   await mine.waitForURL(/done=/);
-  assert.match(await mine.locator(".notice").innerText(), /^Compacted: /);
+  assert.match(await mine.locator(".notice").innerText(), /^Compacted: .* goes on from it when its next compaction is due/);
+  // The agent keeps its whole history, and goes on from the view that was made.
+  const asked = provider.prompts.length;
+  await shop.talk(5);
+  const versions = provider.prompts.slice(asked).map((prompt) => prompt.match(/COMPACT-SUMMARY v(\d)/)?.[1]);
+  // Its own next compaction is the third: without that view it would be the second.
+  assert.equal(versions.at(-1), "3", versions.join());
   await checkPage(mine);
   await checkPage(page);
 });

@@ -50,6 +50,8 @@ test("the page says what the last hour cost, by project and week, and what was c
   assert.match(row, /\/home\/me\/shop\s+\d{4}-W\d\d\s+24\s/);
   const read = bills.map((usage) => usage.cache_read_input_tokens).reduce((a, b) => a + b);
   assert.ok((await page.locator(".legend").innerText()).includes(`${read.toLocaleString("en-US")} tokens from a cache`));
+  const answered = bills.map((usage) => usage.output_tokens).reduce((a, b) => a + b);
+  assert.ok((await page.locator("dl.facts").innerText()).includes(`${answered.toLocaleString("en-US")} tokens`));
   await picture(page, "money");
   await checkPage(page);
 });
@@ -92,7 +94,7 @@ test("a session that was only asked is in the list, and how full its window is n
   const last = bills[23];
   const tokens = last.input_tokens + last.cache_read_input_tokens + last.cache_creation_input_tokens + last.output_tokens;
   assert.match(await page.locator(".gauge").innerText(), new RegExp(`^${tokens.toLocaleString("en-US")} of 9,000 tokens`));
-  assert.match(await page.locator("main").innerText(), /Nothing was compacted in it yet/);
+  assert.match(await page.locator("main").innerText(), /Nothing was compacted in it yet, and so nothing of what it says is archived/);
   await checkPage(page);
 });
 

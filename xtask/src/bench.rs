@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask bench hook` runs only what times the hooks, `cargo xtask bench chain` only a session that is compacted
 //! fifty times.
+//! `cargo xtask bench cli` times the command, start to end, and several at once.
 //! `cargo xtask bench dashboard` times the pages over ten thousand sessions.
 //! `cargo xtask bench growth` compacts sessions of up to 200 MB and of odd shapes; it takes minutes, so it runs only
 //! when asked for.
@@ -21,6 +22,7 @@ use crate::shell::{self, Console};
 /// Runs the benchmarks whose name contains the filter; fails when one exceeds its limit.
 pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     match filter {
+        Some("cli") => run_bench("compactctl", "cli", None),
         Some("dashboard") => run_bench("compact-dashboard", "pages", None),
         Some("recall") => run_bench("compact-eval", "recall", filter),
         Some("gateway") => gateway_bench::bench_gateway(&Console::Terminal),

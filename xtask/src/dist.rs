@@ -31,10 +31,10 @@ use crate::shell::{self, Console};
 pub(crate) const USUAL_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The most that the command may take, stripped.
-const COMMAND_LIMIT: u64 = 40 << 20;
+const COMMAND_LIMIT: u64 = 40_000_000;
 
 /// The most that the image may take.
-const IMAGE_LIMIT: u64 = 60 << 20;
+const IMAGE_LIMIT: u64 = 60_000_000;
 
 /// What every package says of itself.
 struct Release {
@@ -272,8 +272,11 @@ fn source_date() -> Result<u64> {
 
 fn check_size(path: &Path, limit: u64) -> Result<()> {
     let size = fs::metadata(path)?.len();
-    let (name, megabytes) = (path.display(), size as f64 / f64::from(1 << 20));
-    println!("{name}: {megabytes:.1} MiB, of at most {}", limit >> 20);
+    let (name, megabytes) = (path.display(), size as f64 / 1e6);
+    println!(
+        "{name}: {megabytes:.1} MB, of at most {}",
+        limit / 1_000_000
+    );
     if size > limit {
         bail!("{name} has {size} bytes; {limit} are allowed");
     }

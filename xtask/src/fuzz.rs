@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: mutations of the corpus against every reader, for some seconds each.
+//! `cargo xtask fuzz`: mutations of the corpus against every reader, for some seconds or so many inputs each.
 //!
 //! An input that breaks a promise is kept in `target/fuzz`; once mended, it belongs in the corpus. With `--guided`
 //! libFuzzer does it ([`guided`]).
@@ -7,10 +7,10 @@ pub(crate) mod guided;
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use compact_eval::fuzz;
+use compact_eval::fuzz::{self, FuzzEffort};
 
 use crate::shell::{self, Console};
 
@@ -21,7 +21,7 @@ const CORPUS: &str = "crates/compact-formats/corpus";
 /// run tries other inputs.
 pub(crate) fn run(
     console: &Console,
-    seconds: u64,
+    effort: FuzzEffort,
     target: Option<&str>,
     seed: Option<u64>,
 ) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn run(
     fs::create_dir_all(&found)?;
     let (mut inputs, mut broken) = (0, 0);
     for name in list_targets(target)? {
-        match fuzz_one(console, &name, seconds, seed, &found)? {
+        match fuzz_one(console, &name, effort, seed, &found)? {
             Some(tried) => inputs += tried,
             None => broken += 1,
         }
@@ -63,7 +63,7 @@ fn list_targets(wanted: Option<&str>) -> Result<Vec<String>> {
 fn fuzz_one(
     console: &Console,
     name: &str,
-    seconds: u64,
+    effort: FuzzEffort,
     seed: u64,
     found: &Path,
 ) -> Result<Option<u64>> {
@@ -77,13 +77,7 @@ fn fuzz_one(
     let mut keep = |input: &[u8]| drop(fs::write(&last, input));
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let run = fuzz::fuzz_format(
-        format,
-        &seeds,
-        seed,
-        Duration::from_secs(seconds),
-        &mut keep,
-    );
+    let run = fuzz::fuzz_format(format, &seeds, seed, effort, &mut keep);
     std::panic::set_hook(quiet);
     let Some((input, promise)) = run.failure else {
         console.print_line(&format!(

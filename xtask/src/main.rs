@@ -35,8 +35,10 @@ mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use compact_eval::fuzz::FuzzEffort;
 
 use crate::prove::{ProbeFolders, ProofSelection};
 use crate::shell::Console;
@@ -110,6 +112,9 @@ enum XtaskCommand {
         /// How long each reader is tried.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
+        /// How many inputs each reader gets instead, the same on every machine.
+        #[arg(long, conflicts_with_all = ["seconds", "guided"])]
+        inputs: Option<u64>,
         /// Only fuzz this format.
         #[arg(long)]
         target: Option<String>,
@@ -158,13 +163,18 @@ fn main() -> ExitCode {
         XtaskCommand::Corpus { paths } => corpus::run(&paths),
         XtaskCommand::Fuzz {
             seconds,
+            inputs,
             target,
             seed,
             guided,
-        } => {
-            let fuzz = if guided { fuzz::guided::run } else { fuzz::run };
-            fuzz(&Console::Terminal, seconds, target.as_deref(), seed)
-        }
+        } => match guided {
+            true => fuzz::guided::run(&Console::Terminal, seconds, target.as_deref(), seed),
+            false => {
+                let time = FuzzEffort::Time(Duration::from_secs(seconds));
+                let effort = inputs.map_or(time, FuzzEffort::Inputs);
+                fuzz::run(&Console::Terminal, effort, target.as_deref(), seed)
+            }
+        },
         XtaskCommand::Registry => registry::write(),
     };
     match result {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use compact_eval::fuzz::FuzzEffort;
 
 use self::report::{ProofOutcome, ProofRow};
 use crate::shell::{self, Console, FULL};
@@ -459,7 +460,10 @@ impl Proof {
                 variables.push(("COMPACTCTL", &program));
                 python::test_one(console, test, &variables)
             }
-            ProofTest::Mutations => fuzz::run(console, seconds, None, Some(SEED)),
+            ProofTest::Mutations => {
+                let effort = FuzzEffort::Time(Duration::from_secs(seconds));
+                fuzz::run(console, effort, None, Some(SEED))
+            }
             ProofTest::Guided => fuzz::guided::run(console, seconds, None, Some(SEED)),
             ProofTest::Peers => peers::bench_peers(console),
             ProofTest::Probes => probe::compare_methods(console, probes),

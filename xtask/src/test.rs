@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use compact_eval::fuzz::FuzzEffort;
 
 use crate::chore::{self, Chore};
 use crate::shell::{self, Console, FULL};
@@ -67,8 +68,8 @@ const REQUIREMENTS: &[TestPrerequisite] = &[
     },
 ];
 
-/// How long each reader of transcripts is fuzzed: enough to see that it is still whole.
-const FUZZ_SECONDS: u64 = 1;
+/// How many inputs each reader of transcripts gets: a hundred thousand for all of them.
+const FUZZ_EFFORT: FuzzEffort = FuzzEffort::Inputs(7_000);
 
 /// The same inputs on every machine: a test that fails must fail again.
 const FUZZ_SEED: u64 = 1;
@@ -122,7 +123,7 @@ fn test_everything() -> Result<Vec<String>> {
     chores.extend(wire::test_chore());
     chores.extend(dashboard::test_chore());
     chores.push(Chore::new("fuzzing", |console: &Console| {
-        fuzz::run(console, FUZZ_SECONDS, None, Some(FUZZ_SEED))
+        fuzz::run(console, FUZZ_EFFORT, None, Some(FUZZ_SEED))
     }));
     chore::run_chores(chore::usual_width(), chores)?;
     Ok(skipped)

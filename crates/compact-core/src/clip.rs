@@ -5,7 +5,7 @@
 //! the whole where there is room for it.
 
 mod kept;
-mod listing;
+mod lines;
 mod reply;
 mod request;
 
@@ -18,7 +18,7 @@ use crate::message::{Block, Entry, EntryKind, Role};
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::BlockEdit;
 
-pub use kept::CutEntries;
+pub(crate) use kept::CutEntries;
 pub(crate) use kept::CutEntry;
 
 /// Share of a clipped text that its head gets; the end of an output tells more than its middle.
@@ -106,8 +106,8 @@ fn cut_until_fitting(
     plain
 }
 
-/// An answer cut as a listing where it is one, else as a text is, but to its pointer alone where only scraps would be left
-/// of it.
+/// An answer cut to the lines that tell most where they stand between its head and its tail, else as a text is, but to its
+/// pointer alone where only scraps would be left of it.
 fn clip_answer(
     whole: &str,
     limit: Units,
@@ -115,7 +115,7 @@ fn clip_answer(
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
     let cut = clip_text(whole, limit, estimator, pointer)?;
-    let cut = listing::clip_listing(whole, limit, estimator, pointer).unwrap_or(cut);
+    let cut = lines::clip_to_lines(whole, limit, estimator, pointer).unwrap_or(cut);
     let total = whole.chars().count();
     let alone = head_and_tail(whole, total, 0, pointer);
     match cut.chars().count() < alone.chars().count() + SCRAP {

@@ -64,7 +64,7 @@ impl Hinted for CompactError {
                 needed,
                 budget,
             } => format!(
-                "insufficient budget: {needed} tokens are needed ({pinned_tokens} of them pinned), \
+                "insufficient budget: at least {needed} tokens are needed ({pinned_tokens} of them pinned), \
                  the budget is {budget}"
             ),
             CompactError::InstructionsTooLarge {

@@ -70,11 +70,8 @@ fn field(hasher: &mut blake3::Hasher, tag: u8, text: &str) {
 
 /// The first half of a hash.
 fn truncate(hash: blake3::Hash) -> [u8; 16] {
-    let mut out = [0; 16];
-    for (byte, full) in out.iter_mut().zip(hash.as_bytes()) {
-        *byte = *full;
-    }
-    out
+    let half = hash.as_bytes().first_chunk();
+    half.copied().unwrap_or_default()
 }
 
 /// Writes bytes as hexadecimal digits.
@@ -95,12 +92,8 @@ impl Chain {
 
     /// The prefix with one more entry.
     pub(crate) fn with_entry(self, next: EntryHash) -> Chain {
-        let mut both = [0; 32];
-        let bytes = self.0.iter().chain(&next.0);
-        both.iter_mut()
-            .zip(bytes)
-            .for_each(|(byte, one)| *byte = *one);
-        Chain(truncate(blake3::hash(&both)))
+        let both = [self.0, next.0];
+        Chain(truncate(blake3::hash(both.as_flattened())))
     }
 
     /// The chain over a list of hashes.

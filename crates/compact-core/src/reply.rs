@@ -7,13 +7,15 @@ use crate::cue_list::{PhraseList, WordList, cue_file};
 use crate::ledger::{is_completion, is_decision, is_unspaced, scan_names};
 
 static ANNOUNCEMENT: PhraseList = PhraseList::at_start(cue_file!("announcement"));
+static DRAWBACK: PhraseList = PhraseList::anywhere(cue_file!("drawback"));
 
 /// Whether a sentence only says what its writer does next, and leads to it.
 pub(crate) fn is_announcement(sentence: &str) -> bool {
     sentence.ends_with(':') || ANNOUNCEMENT.is_in(sentence)
 }
 
-/// How many times what others are worth a passage is that decides or gives a cause, or says what is finished.
+/// How many times what others are worth a passage is that decides, gives a cause or tells what speaks against something, or
+/// says what is finished.
 const CONCLUDES: f64 = 1.7;
 const FINISHES: f64 = 1.3;
 /// Of that, lines of code, and what only announces a call.
@@ -36,35 +38,47 @@ enum PassageForm {
 }
 
 impl ReplyPassage {
-    /// How much more or less it is worth than others; what is said on the way to a reply and names nothing is idle.
+    /// How much more or less it is worth than others; what names nothing is idle, unless it answers
+    /// the user in more than a few words.
     pub(crate) fn factor(&self, closes: bool) -> f64 {
         let sentences = || split_running(&self.text).into_iter();
+        let least = if closes { ANSWER_WORDS } else { TELLING_WORDS };
         if self.kind == PassageForm::Code {
             CODE
-        } else if sentences().any(is_decision) {
+        } else if sentences().any(|sentence| is_decision(sentence) || DRAWBACK.is_in(sentence)) {
             CONCLUDES
         } else if sentences().all(is_announcement) {
             ANNOUNCES
         } else if sentences().any(is_completion) {
             FINISHES
-        } else if !closes && is_idle(&self.text) {
+        } else if is_idle(&self.text, least) {
             IDLE
         } else {
             1.0
         }
     }
+
+    /// Adds what stands with it.
+    fn append_text(&mut self, text: &str) {
+        self.text.push_str(match ends_sentence(&self.text) {
+            true => " ",
+            false => "; ",
+        });
+        self.text.push_str(text);
+    }
 }
 
-/// Words of a sentence that may say something without a name or a number in it.
+/// Words of a sentence that may say something without a name or a number in it, and of one that answers the user.
 const TELLING_WORDS: usize = 16;
+const ANSWER_WORDS: usize = 5;
 
-/// Whether a text is only a few words that name and count nothing.
-fn is_idle(text: &str) -> bool {
+/// Whether a text is fewer words than these and names and counts nothing.
+fn is_idle(text: &str, words: usize) -> bool {
     let mut names = text.chars().any(char::is_numeric);
     scan_names(text, &mut |_, _, _| names = true);
     // A script without blanks has about two characters to a word.
     let wide = text.chars().filter(|c| is_unspaced(*c)).count() / 2;
-    !names && text.split_whitespace().count() + wide < TELLING_WORDS
+    !names && text.split_whitespace().count() + wide < words
 }
 
 /// Characters below which what follows is told together with a passage, and the most that so come together.
@@ -77,6 +91,7 @@ pub(crate) fn passages(text: &str) -> Vec<ReplyPassage> {
     let mut out: Vec<ReplyPassage> = Vec::new();
     let mut fenced = false;
     let mut leading: Option<String> = None;
+    let mut heading: Option<String> = None;
     for line in text.lines() {
         let line = line.trim();
         if line.starts_with("```") {
@@ -95,7 +110,16 @@ pub(crate) fn passages(text: &str) -> Vec<ReplyPassage> {
         if leads(line, plain) {
             let above = leading.take().map(|above| format!("{above} – "));
             let plain = plain.trim_end_matches(':');
-            leading = Some(format!("{}{plain}", above.unwrap_or_default()));
+            let lead = format!("{}{plain}", above.unwrap_or_default());
+            heading = is_title(line, plain).then(|| lead.clone()).or(heading);
+            leading = Some(lead);
+            continue;
+        }
+        if leading.is_none()
+            && is_labelled(line)
+            && let Some(heading) = &heading
+        {
+            add_labelled(&mut out, heading, plain);
             continue;
         }
         for (sentence, nth) in split_running(plain).into_iter().zip(0..) {
@@ -172,11 +196,7 @@ fn add_passage(out: &mut Vec<ReplyPassage>, text: &str, kind: PassageForm, tie: 
             PassageTie::Sentence => is_short || both <= LONGEST && refers_back(text),
         };
         if joins && above.kind == kind {
-            above.text.push_str(match ends_sentence(&above.text) {
-                true => " ",
-                false => "; ",
-            });
-            above.text.push_str(text);
+            above.append_text(text);
             return;
         }
     }
@@ -208,8 +228,38 @@ const TITLE: usize = 60;
 
 /// Whether a line is a heading, or announces what follows.
 fn leads(line: &str, plain: &str) -> bool {
-    let is_title = line.starts_with("**") && line.ends_with("**") && plain.len() < TITLE;
-    line.starts_with('#') || is_title || (plain.ends_with(':') && plain.len() < LEADING)
+    is_title(line, plain) || (plain.ends_with(':') && plain.len() < LEADING)
+}
+
+/// Whether a line is a heading: marked as one, or all in bold letters.
+fn is_title(line: &str, plain: &str) -> bool {
+    let is_bold = line.starts_with("**") && line.ends_with("**") && plain.len() < TITLE;
+    line.starts_with('#') || is_bold
+}
+
+/// Characters of a word or two in bold letters that say what a line is: "**Cons**: …".
+const LABEL: usize = 16;
+
+/// Whether a line of a section opens with what it is, and so says nothing without the heading of the section.
+fn is_labelled(line: &str) -> bool {
+    let rest = strip_bullet(line).strip_prefix("**");
+    let label = rest.and_then(|rest| rest.split_once("**"));
+    label.is_some_and(|(label, text)| {
+        label.len() <= LABEL && (label.ends_with(':') || text.starts_with(':'))
+    })
+}
+
+/// Adds such a line: behind the heading of its section, or behind the line before it that stands so.
+fn add_labelled(out: &mut Vec<ReplyPassage>, heading: &str, plain: &str) {
+    let opening = format!("{heading} – ");
+    if let Some(above) = out.last_mut()
+        && above.text.starts_with(&opening)
+        && above.text.len() + plain.len() <= LONGEST
+    {
+        above.append_text(plain);
+        return;
+    }
+    add_passage(out, &(opening + plain), PassageForm::Prose, PassageTie::New);
 }
 
 fn strip_bullet(line: &str) -> &str {
@@ -277,6 +327,20 @@ mod tests {
     }
 
     #[test]
+    fn lines_with_a_label_stand_behind_the_heading_of_their_section() {
+        let reply = "## Polling\n**Pros**: nothing to install on the hosts of customers.\n**Cons**: the board is up to a minute behind, and every client asks.\n\
+                     ## Webhooks\n- **Cons**: they need an address that is reachable from outside.";
+        assert_eq!(
+            texts(reply),
+            [
+                "Polling: Pros: nothing to install on the hosts of customers.",
+                "Polling – Cons: the board is up to a minute behind, and every client asks.",
+                "Webhooks: Cons: they need an address that is reachable from outside.",
+            ]
+        );
+    }
+
+    #[test]
     fn a_link_shows_its_words_and_where_it_leads_if_that_says_more() {
         let rows = [
             (
@@ -297,10 +361,14 @@ mod tests {
 
     #[test]
     fn what_counts_or_says_much_is_not_idle() {
-        assert!(is_idle("Good, now the next one."));
-        assert!(!is_idle("The large scale comes not before 2030."));
+        assert!(is_idle("Good, now the next one.", TELLING_WORDS));
         assert!(!is_idle(
-            "接下来要迁移存储过程，我打算改写成函数，因为语法差别太大，而且测试也需要重新编写。"
+            "The large scale comes not before 2030.",
+            TELLING_WORDS
+        ));
+        assert!(!is_idle(
+            "接下来要迁移存储过程，我打算改写成函数，因为语法差别太大，而且测试也需要重新编写。",
+            TELLING_WORDS
         ));
     }
 }

@@ -109,4 +109,6 @@ if (source) {
   events.addEventListener("open", () => { state().textContent = "live"; });
   events.addEventListener("error", () => { state().textContent = "offline"; });
   addEventListener("pagehide", () => events.close());
+  // Who sends a form leaves the page, and what it shows may be gone.
+  addEventListener("submit", () => events.close());
 }

@@ -4,15 +4,17 @@ use axum::extract::Path;
 use axum::response::Redirect;
 use compact::chart::describe_change;
 use compact::manager::VerifiedBy;
+use compact::message::EntryHash;
 use compact::overview::compaction_numbers;
 use compact::store::CompactionRecord;
 use compact::token::Tokens;
 use serde::Deserialize;
 
 use crate::Dashboard;
+use crate::comparison::EntryPlace;
 use crate::notice::{NextSession, Notice, NoticeSubject};
 use crate::page::PageError;
-use crate::text::{clip_name, count, encode};
+use crate::text::{clip_name, count, encode, is_deceptive};
 use crate::visit::{Asked, Visit};
 
 /// The longest name of a new session.
@@ -109,14 +111,17 @@ pub(crate) async fn perform(
     dashboard.changes.announce();
     let page_of = |session: &str| dashboard.link(&format!("/session?name={}", encode(session)));
     let address = match (&outcome.made, action.as_str()) {
-        // Whoever starts a session goes on in it.
+        // Whoever starts a session goes on in it, and whoever removes one in the list.
         (Some(made), "start") => page_of(made),
+        (_, "remove") => dashboard.link("/?page=0"),
         _ => dashboard.link(&form.address()),
     };
     let is_here = action != "start";
     let number = dashboard.notices.add(Notice {
         session: match outcome.made.as_ref().filter(|_| !is_here) {
             Some(made) => made.clone(),
+            // It is gone: the list tells it.
+            None if action == "remove" => visit.viewer.scope.clone(),
             None => form.name.clone(),
         },
         subject: form.subject(&action),
@@ -140,6 +145,7 @@ async fn find_and_perform(
         "retry" => Ok(retry(dashboard, form).await?.into()),
         "pin" => Ok(pin(dashboard, form).await?.into()),
         "unpin" => Ok(unpin(dashboard, form).await?.into()),
+        "remove" => remove(dashboard, form).await,
         "undo" => undo(dashboard, form).await,
         "start" => start(visit).await,
         _ => Err(PageError::not_found(action)),
@@ -151,6 +157,8 @@ pub(crate) struct FoundCompaction {
     pub(crate) record: CompactionRecord,
     /// Its number among the session's; a copy has none.
     pub(crate) number: Option<usize>,
+    /// The last one of its session, which may be the same.
+    pub(crate) latest: CompactionRecord,
 }
 
 /// Finds the compaction that a form or an address is about.
@@ -161,10 +169,15 @@ pub(crate) async fn find_compaction(
 ) -> Result<FoundCompaction, PageError> {
     let records = dashboard.compact.session_records(name).await?;
     let numbers = compaction_numbers(&records);
+    let latest = records.last().cloned();
     let mut records = records.into_iter().zip(numbers);
     let found = records.find(|(record, _)| record.receipt_id == receipt);
-    match found {
-        Some((record, number)) => Ok(FoundCompaction { record, number }),
+    match found.zip(latest) {
+        Some(((record, number), latest)) => Ok(FoundCompaction {
+            record,
+            number,
+            latest,
+        }),
         None => Err(PageError::not_found(receipt)),
     }
 }
@@ -208,15 +221,29 @@ async fn compact_now(dashboard: &Dashboard, form: &ActionForm) -> Result<String,
             Some(Tokens(tokens))
         }
     };
+    let state = dashboard.compact.describe_session(&form.name).await?;
+    let is_open = state.is_some_and(|state| state.is_counted());
     let made = dashboard
         .compact
         .compact_archived(&form.name, budget)
         .await?;
-    Ok(match made {
-        Some(receipt) => format!("Compacted: ≈ {}.", describe_change(&receipt)),
-        None => "It fits as it is: nothing was compacted.".to_owned(),
+    Ok(match (made, budget) {
+        (Some(receipt), _) => format!(
+            "Compacted: ≈ {}.{}",
+            describe_change(&receipt),
+            if is_open { ADOPTION } else { "" }
+        ),
+        (None, Some(budget)) => format!(
+            "Nothing was compacted: it is within ≈ {} as it is.",
+            count(budget.0, "token", "tokens")
+        ),
+        (None, None) => "Nothing was compacted: it fits as it is under the policy. Name a number of tokens to make it smaller."
+            .to_owned(),
     })
 }
+
+/// What is said of a view whose session goes on elsewhere.
+const ADOPTION: &str = " The program that has the session open goes on from it when its next compaction is due; what was said since the one before stays as it is.";
 
 /// Tries again what failed.
 async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
@@ -277,9 +304,9 @@ async fn start(visit: &Visit<ActionForm>) -> Result<ActionOutcome, PageError> {
             "go back and type a shorter one",
         ));
     }
-    if new.chars().any(char::is_control) {
+    if new.chars().any(is_deceptive) {
         return Err(PageError::wrong(
-            "a name has no control characters",
+            "a name has no control characters, and none that turn or hide what is written",
             "go back and type one of letters, digits and signs",
         ));
     }
@@ -293,34 +320,59 @@ async fn start(visit: &Visit<ActionForm>) -> Result<ActionOutcome, PageError> {
     })
 }
 
+/// Removes a session that a person made from another one.
+async fn remove(dashboard: &Dashboard, form: &ActionForm) -> Result<ActionOutcome, PageError> {
+    dashboard.compact.remove_copied_session(&form.name).await?;
+    Ok(format!(
+        "Removed {}. The session that it was made from is as it was.",
+        clip_name(&form.name)
+    )
+    .into())
+}
+
+/// An entry that a form names.
+struct NamedEntry {
+    name: EntryHash,
+    place: EntryPlace,
+}
+
 /// Protects an entry from now on.
 async fn pin(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
-    let name = find_entry_name(dashboard, form).await?;
-    dashboard.compact.protect_entry(&form.name, name).await?;
-    Ok("Pinned: it stands byte for byte in every view from now on.".to_owned())
+    let entry = find_entry(dashboard, form).await?;
+    let protected = dashboard.compact.protect_entry(&form.name, entry.name);
+    protected.await?;
+    let words = match entry.place {
+        EntryPlace::InState => "Pinned: it stands byte for byte in every view from now on.",
+        EntryPlace::Left => {
+            "Pinned. It has left the view: “Compact now” brings it back byte for byte, and a new session begins with it."
+        }
+    };
+    Ok(words.to_owned())
 }
 
 /// Lets a protected entry go.
 async fn unpin(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageError> {
-    let name = find_entry_name(dashboard, form).await?;
-    dashboard.compact.release_entry(&form.name, name).await?;
-    Ok("Unpinned: it may leave the view.".to_owned())
+    let entry = find_entry(dashboard, form).await?;
+    let released = dashboard.compact.release_entry(&form.name, entry.name);
+    released.await?;
+    let words = match entry.place {
+        EntryPlace::InState => "Unpinned: it may leave the view.",
+        EntryPlace::Left => "Unpinned: it stays in the archive.",
+    };
+    Ok(words.to_owned())
 }
 
-async fn find_entry_name(
-    dashboard: &Dashboard,
-    form: &ActionForm,
-) -> Result<compact::message::EntryHash, PageError> {
-    let record = find_compaction(dashboard, &form.name, &form.receipt)
-        .await?
-        .record;
-    let reading = dashboard
-        .compact
-        .read_compaction(&record.receipt_id)
-        .await?;
-    let name = reading.entry_name(form.at);
-    name.ok_or_else(|| {
-        let reason = "an entry that says nothing cannot be pinned";
+async fn find_entry(dashboard: &Dashboard, form: &ActionForm) -> Result<NamedEntry, PageError> {
+    let compact = &dashboard.compact;
+    let found = find_compaction(dashboard, &form.name, &form.receipt).await?;
+    let reading = compact.read_compaction(&found.record.receipt_id).await?;
+    let name = reading
+        .entry_name(form.at)
+        .filter(|_| !reading.is_instruction(form.at));
+    let name = name.ok_or_else(|| {
+        let reason = "an entry that says nothing, or that is always sent, cannot be pinned";
         PageError::wrong(reason, "choose another one")
-    })
+    })?;
+    let place = EntryPlace::find(&reading, form.at, &found.latest);
+    Ok(NamedEntry { name, place })
 }

@@ -118,6 +118,23 @@ impl ChatRooms {
         Ok(room.state())
     }
 
+    /// Returns the sessions of the conversations in which something was said, the newest first, and how often each was
+    /// compacted.
+    pub(crate) fn begun(&self) -> Vec<(String, u64)> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = rooms.iter().rev();
+        let states = rooms.map(|(name, room)| (name, room.state()));
+        let begun = states.filter(|(_, state)| !state.items.is_empty());
+        begun
+            .map(|(name, state)| (name.clone(), state.compaction_count))
+            .collect()
+    }
+
+    /// Whether the conversation of a session is open.
+    pub(crate) fn is_open(&self, session: &str) -> bool {
+        self.find(session).is_some()
+    }
+
     fn find(&self, session: &str) -> Option<Arc<ChatRoom>> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let found = rooms.iter().find(|(name, _)| name == session);

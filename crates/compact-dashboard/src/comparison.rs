@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use compact::overview::{CompactionReading, EntrySubject};
+use compact::store::CompactionRecord;
 
 /// What became of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +16,29 @@ pub(crate) enum EntryFate {
     Dropped,
     /// It is one of the instructions, which no compaction touches.
     Instruction,
+}
+
+/// Whether a session shows an entry now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryPlace {
+    /// It does, whole.
+    InState,
+    /// A compaction cut it or left it to the summary.
+    Left,
+}
+
+impl EntryPlace {
+    /// Finds out whether an entry that a compaction was given is there after the last one.
+    pub(crate) fn find(
+        reading: &CompactionReading,
+        at: usize,
+        latest: &CompactionRecord,
+    ) -> EntryPlace {
+        match reading.is_shown_after(at, latest) {
+            true => EntryPlace::InState,
+            false => EntryPlace::Left,
+        }
+    }
 }
 
 /// Entries of one fate, and what they cost before and after.

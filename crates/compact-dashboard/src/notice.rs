@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use maud::{Markup, html};
 
-use crate::text::foreign;
+use crate::text::{foreign, visible};
 
 /// How many are kept; a page is fetched right after what it tells of.
 const KEPT: usize = 64;
@@ -78,7 +78,7 @@ pub(crate) fn render_notice(notice: Option<&Notice>, place: &NoticeSubject) -> M
     html! {
         @if let Some(notice) = notice.filter(|notice| notice.subject == *place) {
             p.notice #notice role="status" tabindex="-1" {
-                (notice.words)
+                (visible(&notice.words))
                 @if let Some(next) = &notice.leads_to { " " a href=(next.address) { "Open " (foreign(&next.name)) } }
             }
         }

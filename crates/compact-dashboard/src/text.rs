@@ -93,15 +93,21 @@ pub(crate) fn minute(at: &str) -> String {
     format!("{} UTC", shown.replace('T', " "))
 }
 
-/// Returns text of others with what would change the page around it made visible: controls, and marks that turn the
-/// direction of writing.
+/// Returns whether a character would change the page around it, or is not seen on it: a control, a mark that turns the
+/// direction of writing, or one that breaks a line or tells one name from another without being seen.
+pub(crate) fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Returns text of others with every such character made visible.
 pub(crate) fn visible(text: &str) -> String {
-    let is_turning = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => out.push(c),
-            c if c.is_control() || is_turning(c) => {
+            c if is_deceptive(c) => {
                 out.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
             }
             c => out.push(c),
@@ -152,8 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_turn_the_text_are_seen() {
-        let shown = foreign("a\u{202e}<b>\u{7}").into_string();
-        assert_eq!(shown, "<bdi>a⟨U+202E⟩&lt;b&gt;⟨U+0007⟩</bdi>");
+    fn marks_that_turn_the_text_or_hide_in_it_are_seen() {
+        let shown = foreign("a\u{202e}<b>\u{7}\u{200b}\u{2028}").into_string();
+        assert_eq!(
+            shown,
+            "<bdi>a⟨U+202E⟩&lt;b&gt;⟨U+0007⟩⟨U+200B⟩⟨U+2028⟩</bdi>"
+        );
     }
 }

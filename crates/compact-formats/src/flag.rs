@@ -25,7 +25,10 @@ const WRAPPED: [&str; 4] = ["message", "payload", "info", "data"];
 /// Notes the flags of every entry; those of one message share them.
 pub(crate) fn note_flags(source: &[u8], reading: &mut TranscriptReading) {
     for draft in reading.drafts.iter_mut().filter(|d| !is_beside(&d.place)) {
-        if let Ok(json) = source::span_text(source, draft.place.span.clone()) {
+        let span = draft.place.span.clone();
+        if source.get(span.clone()).is_some_and(may_have_flags)
+            && let Ok(json) = source::span_text(source, span)
+        {
             draft.meta.flags = read_flags(json);
         }
     }
@@ -34,7 +37,7 @@ pub(crate) fn note_flags(source: &[u8], reading: &mut TranscriptReading) {
 /// Returns the flags of a message: truthy members of its `meta`, and `protected` beside it.
 fn read_flags(json: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
-    if may_have_flags(json) {
+    if may_have_flags(json.as_bytes()) {
         let members = Members::from_json(json);
         collect_flags(&members, &mut flags);
         for wrapped in WRAPPED.iter().filter_map(|key| members.get(key)) {
@@ -66,17 +69,15 @@ fn is_truthy(raw: &RawValue) -> bool {
 
 /// Returns false when no member can be ours: most messages are seen through without being read again. A name
 /// may be written with escapes.
-fn may_have_flags(json: &str) -> bool {
+fn may_have_flags(json: &[u8]) -> bool {
     static SIGNS: LazyLock<[Finder<'static>; 3]> =
         LazyLock::new(|| ["\"meta\"", "\"protected\"", "\\u00"].map(Finder::new));
-    SIGNS
-        .iter()
-        .any(|sign| sign.find(json.as_bytes()).is_some())
+    SIGNS.iter().any(|sign| sign.find(json).is_some())
 }
 
 /// Returns a message as its provider takes it: the same bytes without what is for us alone.
 pub(crate) fn strip_own_members(json: &str) -> Cow<'_, str> {
-    if !may_have_flags(json) {
+    if !may_have_flags(json.as_bytes()) {
         return Cow::Borrowed(json);
     }
     let members = Members::from_json(json);

@@ -111,9 +111,12 @@ impl Document {
         if names_storage && growth::names_reasoning(&mut blocks) {
             return None;
         }
+        // Grown bit by bit, they would take twice the room.
+        entries.reserve_exact(kept.len() + added.0.len());
         entries.append(&mut kept);
         entries.extend(added.0);
         let listed = self.places.iter().filter(|place| known.hold(place));
+        places.reserve_exact(self.places.len() + added.1.len());
         places.extend(listed.cloned());
         places.extend(added.1);
         let messages = self.known_spans(&known).chain(spans).collect();

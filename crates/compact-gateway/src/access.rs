@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use subtle::ConstantTimeEq;
 
 use crate::header::{self, PROVIDER_KEYS};
-use crate::route::Route;
+use crate::route::{Endpoint, Route};
 use crate::settings::{GatewaySettings, SettingsError};
 use crate::upstream::Upstream;
 
@@ -74,6 +74,10 @@ const FORWARDED: [HeaderName; 3] = [
     HeaderName::from_static("x-forwarded-for"),
     HeaderName::from_static("x-real-ip"),
 ];
+
+/// What a browser says of the page that wants something, where it does not name that page's origin: of an image, for example.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Why a request is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -277,7 +281,11 @@ pub(crate) fn replace_keys(
             Ok(())
         };
     };
-    let name = sent.unwrap_or(AUTHORIZATION);
+    let spoken = match route.endpoint {
+        Endpoint::Model(provider) => Some(provider),
+        _ => None,
+    };
+    let name = route.upstream.key_header(key, sent, spoken);
     for other in &PROVIDER_KEYS {
         headers.remove(other);
     }
@@ -316,7 +324,7 @@ fn remove_gateway_keys(settings: &GatewaySettings, headers: &mut HeaderMap, targ
 }
 
 /// Returns whether a browser sends this for a page: such requests name their origin, or a host that was made
-/// to point at this machine.
+/// to point at this machine, or the browser says that another site wants it without showing it to anybody.
 fn is_from_web_page(headers: &HeaderMap) -> bool {
     let origin = header::header_text(headers, &ORIGIN);
     let foreign_origin = origin.is_some_and(|origin| {
@@ -324,11 +332,13 @@ fn is_from_web_page(headers: &HeaderMap) -> bool {
         !uri.and_then(|uri| uri.authority().map(is_this_machine))
             .unwrap_or(false)
     });
-    let host = headers.get(HOST).map(|host| {
+    let foreign_host = headers.get_all(HOST).iter().any(|host| {
         let authority = Authority::try_from(host.as_bytes()).ok();
-        authority.is_some_and(|authority| is_this_machine(&authority))
+        !authority.is_some_and(|authority| is_this_machine(&authority))
     });
-    foreign_origin || host == Some(false)
+    let fetched_beside = header::header_text(headers, &FETCH_SITE) == Some("cross-site")
+        && header::header_text(headers, &FETCH_MODE) != Some("navigate");
+    foreign_origin || foreign_host || fetched_beside
 }
 
 fn is_this_machine(authority: &Authority) -> bool {
@@ -342,19 +352,17 @@ mod tests {
     use std::sync::Arc;
 
     use compact::config::GatewayConfig;
+    use compact::format::validate::Provider;
 
     use super::*;
-    use crate::route::Endpoint;
     use crate::upstream::UpstreamKey;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let pairs = pairs.iter().map(|(name, value)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_str(value).unwrap(),
-            )
-        });
-        pairs.collect()
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
     }
 
     fn settings(keys: Vec<String>) -> GatewaySettings {
@@ -391,6 +399,12 @@ mod tests {
             admitted(&[("host", "localhost"), ("origin", "null")]),
             refused
         );
+        let here = ("host", "127.0.0.1:8787");
+        let other_site = ("sec-fetch-site", "cross-site");
+        assert_eq!(admitted(&[here, ("host", "rebound.example")]), refused);
+        assert_eq!(admitted(&[here, other_site]), refused, "an image of a page");
+        let followed = [here, other_site, ("sec-fetch-mode", "navigate")];
+        assert_eq!(admitted(&followed), one, "a link to the dashboard");
         for name in ["x-forwarded-for", "forwarded", "x-real-ip"] {
             let passed_on = admitted(&[("host", "127.0.0.1:8787"), (name, "203.0.113.7")]);
             assert_eq!(passed_on, Err(AccessError::Forwarded), "{name}");
@@ -487,6 +501,63 @@ mod tests {
                 let expected = Ok((rest, "/v1/x?alt=sse".to_owned()));
                 assert_eq!(sent(&settings, &came, &target, own), expected);
             }
+        }
+    }
+
+    #[test]
+    fn an_upstream_gets_its_key_where_it_looks_for_one() {
+        let one = make_key("one").unwrap();
+        let settings = settings(vec![one.setting]);
+        let found = |url: &str, key: &str, endpoint, came: &'static str| {
+            let mut upstream = Upstream::new("some", url).unwrap();
+            upstream.key = UpstreamKey::new(key.to_owned());
+            let mut route = Route {
+                upstream: Arc::new(upstream),
+                target: "/v1/x".to_owned(),
+                endpoint,
+            };
+            let mut headers = headers(&[(came, &one.key)]);
+            replace_keys(&settings, &mut headers, &mut route).unwrap();
+            let mut goes = headers
+                .iter()
+                .map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned()));
+            (goes.next().unwrap(), goes.next())
+        };
+        let goes = |name: &str, value: &str| ((name.to_owned(), value.to_owned()), None);
+        let model = |provider| Endpoint::Model(provider);
+        let (anthropic, google) = (
+            "https://api.anthropic.com",
+            "https://generativelanguage.googleapis.com",
+        );
+        for came in ["x-compact-key", "authorization", "x-api-key"] {
+            let messages = model(Provider::Anthropic);
+            let sent = found(anthropic, "sk-ant-api03-k", messages, came);
+            assert_eq!(sent, goes("x-api-key", "sk-ant-api03-k"));
+            let sent = found(anthropic, "sk-ant-oat01-k", messages, came);
+            assert_eq!(sent, goes("authorization", "Bearer sk-ant-oat01-k"));
+            let sent = found(google, "AIza", Endpoint::Other, came);
+            assert_eq!(sent, goes("x-goog-api-key", "AIza"));
+        }
+        let other = "http://127.0.0.1:8080";
+        for (provider, came, name, value) in [
+            (Provider::Anthropic, "x-compact-key", "x-api-key", "k"),
+            (
+                Provider::Anthropic,
+                "authorization",
+                "authorization",
+                "Bearer k",
+            ),
+            (Provider::Gemini, "x-compact-key", "x-goog-api-key", "k"),
+            (
+                Provider::OpenAiChat,
+                "x-compact-key",
+                "authorization",
+                "Bearer k",
+            ),
+            (Provider::OpenAiChat, "api-key", "api-key", "k"),
+        ] {
+            let sent = found(other, "k", model(provider), came);
+            assert_eq!(sent, goes(name, value), "{provider:?} {came}");
         }
     }
 

@@ -18,10 +18,9 @@ use crate::access::{self, AccessError, Admission};
 use crate::body::{self, BodyError};
 use crate::cache_watch::SentPrompt;
 use crate::class::RequestClass;
-use crate::compaction;
 use crate::header;
 use crate::live::LiveSession;
-use crate::preflight::{ModelRequest, PlannedAction, RequestPlan, SessionTurn};
+use crate::preflight::{ModelRequest, PlannedAction, PlannedRequest, RequestPlan, SessionTurn};
 use crate::received::{AnswerEnd, AnswerReport, AnswerWatch, InFlight, ReceivedAnswer, Scrutiny};
 use crate::refusal;
 use crate::relay::{self, LookupTurn, SummaryProof};
@@ -136,40 +135,33 @@ async fn answer_model(
     body: Bytes,
 ) -> Response {
     let endpoint = outgoing.route.endpoint;
-    let provider = endpoint.provider();
-    let Some(plain) = body::unpack_body(came, &body, gateway.settings().max_body) else {
-        gateway.note_failure("packed");
-        let size = body.len();
-        return send_unwatched(gateway, outgoing, "other", body, size).await;
-    };
-    // Only we can read an item of ours, so it never goes on as such.
-    let items =
-        (provider == Provider::OpenAiResponses).then(|| compaction::write_out_items(&plain));
-    let (plain, body) = match items.flatten() {
-        Some(written) => {
-            outgoing.headers.remove(CONTENT_ENCODING);
-            (written.clone(), written)
-        }
-        None => (plain, body),
-    };
     let request = ModelRequest {
         endpoint,
         tenant: admission.tenant,
-        provider,
+        provider: endpoint.provider(),
         upstream: Arc::clone(&outgoing.route.upstream),
         target: outgoing.route.target.clone(),
         headers: came.clone(),
-        plain,
+        plain: body.clone(),
     };
-    let size = request.plain.len();
     let began = Instant::now();
-    let plan = gateway.plan_request(request.clone()).await;
+    let planned = gateway.plan_request(request).await;
     gateway.metrics.note_preflight(began.elapsed());
+    let PlannedRequest {
+        request,
+        written,
+        plan,
+    } = planned;
     let RequestPlan {
         class,
         form,
         action,
     } = plan;
+    let (provider, size) = (request.provider, request.plain.len());
+    if written.is_some() {
+        outgoing.headers.remove(CONTENT_ENCODING);
+    }
+    let body = written.unwrap_or(body);
     match action {
         PlannedAction::Pass => send_unwatched(gateway, outgoing, class.name(), body, size).await,
         PlannedAction::PassAfterFailure(reason) => {
@@ -493,6 +485,7 @@ fn refuse_unreachable(
 ) -> Response {
     let (status, message) = match error {
         UpstreamError::Target => (StatusCode::BAD_REQUEST, error.to_string()),
+        UpstreamError::Switched => (StatusCode::BAD_GATEWAY, error.to_string()),
         UpstreamError::Unreachable(_) => {
             let name = &outgoing.route.upstream.name;
             (StatusCode::BAD_GATEWAY, format!("{error} {name}"))

@@ -21,11 +21,15 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("x-compact-key");
 /// Names the receipt of the compaction that an answer rests on.
 pub(crate) const RECEIPT: HeaderName = HeaderName::from_static("x-compact-receipt");
 
+/// Where Anthropic and Google look for a key.
+pub(crate) const ANTHROPIC_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(crate) const GOOGLE_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
 /// Headers that a provider's key may come in.
 pub(crate) const PROVIDER_KEYS: [HeaderName; 4] = [
     AUTHORIZATION,
-    HeaderName::from_static("x-api-key"),
-    HeaderName::from_static("x-goog-api-key"),
+    ANTHROPIC_KEY,
+    GOOGLE_KEY,
     HeaderName::from_static("api-key"),
 ];
 
@@ -54,9 +58,14 @@ pub(crate) fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     forwarded
 }
 
-/// Returns the headers of an answer as its client gets them.
+/// Returns the headers of an answer as its client gets them. A length beside chunks is none, and would say where the next
+/// answer begins.
 pub(crate) fn returned_headers(headers: &HeaderMap) -> HeaderMap {
-    without_hops(headers)
+    let mut returned = without_hops(headers);
+    if headers.contains_key(TRANSFER_ENCODING) {
+        returned.remove(CONTENT_LENGTH);
+    }
+    returned
 }
 
 /// Returns a header's text, if it is plain text.

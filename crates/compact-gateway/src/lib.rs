@@ -34,6 +34,7 @@ mod server;
 mod settings;
 mod upstream;
 mod usage;
+mod weight;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

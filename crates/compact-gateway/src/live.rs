@@ -11,16 +11,14 @@ use compact::event::CacheMiss;
 use compact::format::usage::ReportedUsage;
 use compact::manager::{find_folder, new_session_name};
 use compact::message::{Chain, Conversation, Entry, EntryHash, Role, frame};
+use compact::policy::TriggerDecision;
 use compact::{Compact, Error, Session, SessionTable, TableLimits};
 use lru::LruCache;
 
 use crate::cache_watch::{CacheWatch, SentPrompt};
 use crate::identity::SessionKey;
 use crate::settings::GatewaySettings;
-
-/// What a session in memory takes for each byte of its history: the bytes, the entries, their counts, and what was sent
-/// last.
-const MEMORY_PER_BYTE: u64 = 4;
+use crate::weight;
 
 /// Reading a request that is smaller costs no more than finding out what of it is known.
 pub(crate) const LARGE_BODY: usize = 64 << 10;
@@ -72,7 +70,13 @@ struct SessionNotes {
     cache: CacheWatch,
     /// Whether the folder that its agent works in was looked for.
     is_project_noted: bool,
+    /// Whether it grows towards its first compaction.
+    nears_compaction: bool,
 }
+
+/// The part of its window from which on a history that was never compacted may be compacted soon, by whichever gateway has
+/// its next request.
+const NEAR_COMPACTION: u64 = 4;
 
 impl LiveSessions {
     pub(crate) fn new(compact: Compact, settings: &GatewaySettings) -> LiveSessions {
@@ -235,9 +239,10 @@ impl LiveSessions {
         let hashes = hashes.map_or_else(|| EntryHash::from_entries(entries), <[_]>::to_vec);
         let beginnings = Chain::prefix_chains(entries.iter().zip(&hashes));
         let mut name = self.table.find_continued(scope, &beginnings);
-        if name.is_none() {
+        let known = name.as_deref().and_then(|name| self.table.find(name));
+        if known.is_none_or(|live| live.may_be_compacted_elsewhere()) {
             let manager = self.compact.manager()?;
-            name = manager.find_session(conversation, scope).await?;
+            name = manager.find_session(conversation, scope).await?.or(name);
         }
         if let Some(name) = name {
             let live = self.find_or_add(&name);
@@ -280,8 +285,8 @@ impl LiveSessions {
             let chains = state.continuation_chains();
             self.table.note_chains(&key.scope, &live.name, chains);
         }
-        let weight = u64::try_from(body.len()).unwrap_or(u64::MAX);
-        let weight = weight.saturating_mul(MEMORY_PER_BYTE);
+        let entries = session.state().map_or(0, |s| s.history().entries.len());
+        let weight = weight::session_weight(body.len(), entries);
         self.table.note_weight(&live.name, weight);
     }
 
@@ -301,6 +306,20 @@ impl LiveSession {
         let chains = session.state().map(|state| state.continuation_chains());
         let chains = chains.unwrap_or_default();
         chains.is_empty() || chains.iter().any(|chain| beginnings.contains(chain))
+    }
+
+    /// Notes how full its window is.
+    pub(crate) fn note_pressure(&self, session: &Session, decision: &TriggerDecision) {
+        let is_near = decision.tokens.0.saturating_mul(NEAR_COMPACTION) >= decision.window.0;
+        let state = session.state();
+        let is_first = state.is_none_or(|state| state.previous_receipt().is_none());
+        self.lock_notes().nears_compaction = is_near && is_first;
+    }
+
+    /// Returns whether another gateway may have compacted its history meanwhile, under a name of its own: nobody named it,
+    /// and each takes the first request that it sees for the beginning.
+    fn may_be_compacted_elsewhere(&self) -> bool {
+        self.lock_notes().nears_compaction
     }
 
     /// Notes the body of a request with tools.

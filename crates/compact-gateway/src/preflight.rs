@@ -23,8 +23,9 @@ use tokio::sync::Semaphore;
 
 use crate::Gateway;
 use crate::access::Tenant;
+use crate::body;
 use crate::class::{self, BodyFacts, CompactionKind, RequestClass};
-use crate::compaction::SummaryAnswer;
+use crate::compaction::{self, SummaryAnswer};
 use crate::identity::SessionKey;
 use crate::live::{LARGE_BODY, LiveSession};
 use crate::lookup;
@@ -33,6 +34,7 @@ use crate::refusal::{AnswerForm, TooLong};
 use crate::relay::SummaryProof;
 use crate::route::Endpoint;
 use crate::upstream::Upstream;
+use crate::weight;
 
 /// A request to a model, as its client sent it.
 #[derive(Clone)]
@@ -42,7 +44,7 @@ pub(crate) struct ModelRequest {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
-    /// The body, unpacked.
+    /// The body, unpacked once the request is planned.
     pub(crate) plain: Bytes,
     /// Whether the path itself asks for a summary.
     pub(crate) endpoint: Endpoint,
@@ -53,6 +55,29 @@ pub(crate) struct RequestPlan {
     pub(crate) class: RequestClass,
     pub(crate) form: AnswerForm,
     pub(crate) action: PlannedAction,
+}
+
+/// A request with its plan.
+pub(crate) struct PlannedRequest {
+    pub(crate) request: ModelRequest,
+    /// Its body where it had items of ours, which only we can read: they are written out as messages.
+    pub(crate) written: Option<Bytes>,
+    pub(crate) plan: RequestPlan,
+}
+
+impl PlannedRequest {
+    /// A request that goes out as it came because something of ours failed.
+    fn passed_after(request: ModelRequest, reason: &'static str) -> PlannedRequest {
+        PlannedRequest {
+            request,
+            written: None,
+            plan: RequestPlan {
+                class: RequestClass::Main,
+                form: AnswerForm::Whole,
+                action: PlannedAction::PassAfterFailure(reason),
+            },
+        }
+    }
 }
 
 /// What is to be done.
@@ -136,25 +161,48 @@ impl Gateway {
     }
 
     /// Finds out what to do with a request.
-    pub(crate) async fn plan_request(self: &Arc<Self>, request: ModelRequest) -> RequestPlan {
-        let planned = self.run_engine(async move |gateway| gateway.plan(&request).await);
-        planned.await.unwrap_or(RequestPlan {
-            class: RequestClass::Main,
-            form: AnswerForm::Whole,
-            action: PlannedAction::PassAfterFailure("panic"),
-        })
+    pub(crate) async fn plan_request(self: &Arc<Self>, request: ModelRequest) -> PlannedRequest {
+        let as_it_came = request.clone();
+        let planned = self.run_engine(async move |gateway| gateway.unpack_and_plan(request).await);
+        let planned = planned.await;
+        planned.unwrap_or_else(|| PlannedRequest::passed_after(as_it_came, "panic"))
+    }
+
+    /// Unpacks a body where the engine computes: a few kilobytes may be many megabytes, and only so many at a time.
+    async fn unpack_and_plan(&self, request: ModelRequest) -> PlannedRequest {
+        let most = self.settings().max_body;
+        let Some(plain) = body::unpack_body(&request.headers, &request.plain, most) else {
+            return PlannedRequest::passed_after(request, "packed");
+        };
+        let written = match request.provider {
+            Provider::OpenAiResponses => compaction::write_out_items(&plain),
+            _ => None,
+        };
+        let request = ModelRequest {
+            plain: written.clone().unwrap_or(plain),
+            ..request
+        };
+        let plan = self.plan(&request).await;
+        PlannedRequest {
+            request,
+            written,
+            plan,
+        }
     }
 
     async fn plan(&self, request: &ModelRequest) -> RequestPlan {
         let read = self.reread_request(request);
-        let read = read.or_else(|| ReadRequest::from_whole(request));
-        let Some(read) = read else {
+        let read = read.map_or_else(|| self.read_whole(request), Ok);
+        let read = match read {
+            Ok(read) => read,
             // What we cannot read, the provider may: it is its to judge.
-            return RequestPlan {
-                class: RequestClass::Main,
-                form: BodyFacts::read(&request.plain).answer_form(&request.target),
-                action: PlannedAction::PassAfterFailure("unreadable"),
-            };
+            Err(reason) => {
+                return RequestPlan {
+                    class: RequestClass::Main,
+                    form: BodyFacts::read(&request.plain).answer_form(&request.target),
+                    action: PlannedAction::PassAfterFailure(reason),
+                };
+            }
         };
         let ReadRequest {
             parsed,
@@ -190,6 +238,14 @@ impl Gateway {
             class,
             form,
             action,
+        }
+    }
+
+    /// Reads a request that nothing is known of; an error says why not.
+    fn read_whole(&self, request: &ModelRequest) -> Result<ReadRequest, &'static str> {
+        match weight::is_too_heavy(&request.plain, self.settings().max_session_bytes) {
+            true => Err("too_many_parts"),
+            false => ReadRequest::from_whole(request).ok_or("unreadable"),
         }
     }
 
@@ -246,6 +302,7 @@ impl Gateway {
             Ok(prompt) => {
                 let body = &request.plain;
                 self.sessions.note_progress(&key, &live, &session, body);
+                live.note_pressure(&session, prompt.decision());
                 let action = send_prompt(request, &prompt, Arc::clone(&live), model);
                 self.apply_offers(request, &session, action)
             }

@@ -7,14 +7,17 @@ use std::fmt;
 use std::time::Duration;
 
 use axum::body::Body;
+use compact::format::validate::Provider;
+use http::header::{AUTHORIZATION, HeaderName};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use crate::header;
 use crate::settings::SettingsError;
 
 /// How long a connection that nobody uses is kept.
@@ -43,6 +46,11 @@ impl UpstreamKey {
     /// Takes a key; `None` for an empty one.
     pub(crate) fn new(key: String) -> Option<UpstreamKey> {
         (!key.is_empty()).then_some(UpstreamKey(key))
+    }
+
+    /// Returns whether it is a token of Anthropic's, which is no key.
+    fn is_anthropic_token(&self) -> bool {
+        self.0.starts_with("sk-ant-oat")
     }
 
     /// Returns the key with something before it, as a header that does not print.
@@ -80,6 +88,27 @@ impl Upstream {
             authority,
             prefix: path.trim_end_matches('/').to_owned(),
             key: None,
+        })
+    }
+
+    /// Returns the header that the server looks for this key in. Two providers take theirs in one place alone; any other
+    /// server gets it where the client had one, or where the API has it that is spoken.
+    pub(crate) fn key_header(
+        &self,
+        key: &UpstreamKey,
+        sent: Option<HeaderName>,
+        spoken: Option<Provider>,
+    ) -> HeaderName {
+        match self.authority.host() {
+            "api.anthropic.com" if key.is_anthropic_token() => return AUTHORIZATION,
+            "api.anthropic.com" => return header::ANTHROPIC_KEY,
+            "generativelanguage.googleapis.com" => return header::GOOGLE_KEY,
+            _ => {}
+        }
+        sent.unwrap_or(match spoken {
+            Some(Provider::Anthropic) => header::ANTHROPIC_KEY,
+            Some(Provider::Gemini) => header::GOOGLE_KEY,
+            _ => AUTHORIZATION,
         })
     }
 
@@ -124,6 +153,9 @@ pub(crate) enum UpstreamError {
     /// The server cannot be reached, or hung up.
     #[error("cannot reach the upstream")]
     Unreachable(#[source] hyper_util::client::legacy::Error),
+    /// The server goes on in another protocol, which nobody asked it for.
+    #[error("the upstream's answer is none: it switches protocols")]
+    Switched,
 }
 
 impl UpstreamClient {
@@ -161,7 +193,11 @@ impl UpstreamClient {
         *request.uri_mut() = upstream.address_of(target).ok_or(UpstreamError::Target)?;
         *request.headers_mut() = headers;
         let sent = self.0.request(request).await;
-        sent.map_err(UpstreamError::Unreachable)
+        let answer = sent.map_err(UpstreamError::Unreachable)?;
+        match answer.status() {
+            StatusCode::SWITCHING_PROTOCOLS => Err(UpstreamError::Switched),
+            _ => Ok(answer),
+        }
     }
 }
 

@@ -7,19 +7,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use compact_core::engine::LeftOutName;
 use compact_core::engine::claims_summary;
+pub use compact_core::engine::{LeftOutName, NameLoss};
 use compact_core::identity::EntryHash;
 use compact_core::message::{Block, Conversation, Entry, EntryKind, Role, plain_tool_name};
-use compact_core::pin::is_nameable;
 use compact_core::redact::{RedactionCounts, Redactor};
 use compact_core::token::{Estimator, EstimatorExt, Tokens, Units};
 use compact_core::usage::Usage;
+pub use compact_core::verify::AnchorKind;
 use compact_core::view::ViewItem;
 use compact_formats::{Document, TranscriptScope};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::manager::lineage::recorded_hashes;
+use crate::manager::protect::name_entries;
 use crate::manager::{ENTRIES_FORMAT, Manager, restore};
 use crate::port::catalog::{CompactionRecord, InputRelation};
 use crate::recall::{entry_text, time_of};
@@ -68,6 +70,8 @@ pub struct CompactionReading {
     leading: usize,
     tokens: Vec<Tokens>,
     names: Vec<Option<EntryHash>>,
+    hashes: Vec<EntryHash>,
+    ordinals: Vec<Option<u64>>,
     after: Option<Vec<ViewEntry>>,
     redactor: Arc<Redactor>,
 }
@@ -138,14 +142,66 @@ impl Manager {
             count_view(shown.collect(), &*self.estimator)
         });
         let leading = conversation.leading_instructions();
+        let hashes = recorded_hashes(record, &conversation);
         Ok(CompactionReading {
             leading,
+            ordinals: self.number_entries(record, &conversation, &hashes).await?,
+            hashes,
             tokens: count_entries(&conversation.entries, leading, &*self.estimator),
             names: name_entries(&conversation.entries),
             conversation,
             after,
             redactor: Arc::clone(&self.redactor),
         })
+    }
+}
+
+/// Numbers and pins of what is on record.
+impl Manager {
+    /// The ordinal of each entry of an input, by which pointers name it. A summary has none: it is no part of what was
+    /// said.
+    async fn number_entries(
+        &self,
+        record: &CompactionRecord,
+        conversation: &Conversation,
+        hashes: &[EntryHash],
+    ) -> Result<Vec<Option<u64>>, Error> {
+        let previous = match &record.previous {
+            Some(previous) => self.catalog.find_record(previous).await?,
+            None => None,
+        };
+        let shown = previous.map(|previous| previous.view_identity());
+        let shown: HashMap<EntryHash, u64> = shown.into_iter().flatten().collect();
+        let leading = conversation.leading_instructions() as u64;
+        let (known, first) = (record.known_entries(), record.first_ordinal());
+        let entries = (0..).zip(conversation.entries.iter().zip(hashes));
+        let number = |(at, (entry, hash)): (u64, (&Entry, &EntryHash))| match at {
+            _ if is_summary(entry) => None,
+            at if at < leading => Some(at),
+            at if at < known => shown.get(hash).copied(),
+            at => Some(first + at - known),
+        };
+        Ok(entries.map(number).collect())
+    }
+
+    /// What a session protects by name, as a reader sees it, from all that it held up to a record.
+    pub async fn protected_texts(&self, record: &CompactionRecord) -> Result<Vec<String>, Error> {
+        let protected = self.protected_entries(&record.session_id).await?;
+        if protected.is_empty() {
+            return Ok(Vec::new());
+        }
+        let whole = self.restore_session(record).await?.bytes;
+        let whole = restore::read_scope(&whole, record, TranscriptScope::Whole)?.entries;
+        let named = name_entries(&whole).into_iter().zip(&whole);
+        let pinned = named.filter(|(name, _)| name.is_some_and(|name| protected.contains(&name)));
+        Ok(pinned.map(|(_, entry)| self.readable(entry)).collect())
+    }
+
+    /// The text of an entry as a reader sees it, redacted by the rules in force.
+    pub fn readable(&self, entry: &Entry) -> String {
+        let text = entry_text(entry);
+        let redacted = self.redactor.redact(&text, &mut RedactionCounts::new());
+        redacted.into_owned()
     }
 }
 
@@ -169,6 +225,28 @@ impl CompactionReading {
     /// Returns the name by which an entry of the input is pinned; what says nothing has none.
     pub fn entry_name(&self, at: usize) -> Option<EntryHash> {
         self.names.get(at).copied().flatten()
+    }
+
+    /// Returns the number of an entry of the input in its session, by which pointers name it; none of a summary.
+    pub fn ordinal(&self, at: usize) -> Option<u64> {
+        self.ordinals.get(at).copied().flatten()
+    }
+
+    /// Returns the entries of the input that are pinned with one: a call and its results, also where it was made again.
+    pub fn pinned_together(&self, at: usize) -> Vec<usize> {
+        let name = self.entry_name(at);
+        let named = self.names.iter().enumerate();
+        let named = named.filter(|(_, other)| name.is_some() && **other == name);
+        named.map(|(at, _)| at).collect()
+    }
+
+    /// Returns whether a session shows an entry of the input whole after a record: a call and its results together.
+    pub fn is_shown_after(&self, at: usize, latest: &CompactionRecord) -> bool {
+        let is_shown = |at: &usize| self.hashes.get(*at).is_some_and(|hash| latest.shows(hash));
+        match self.pinned_together(at).as_slice() {
+            [] => is_shown(&at),
+            together => self.is_instruction(at) || together.iter().all(is_shown),
+        }
     }
 
     /// Returns the view; `None` if none was archived.
@@ -299,19 +377,6 @@ fn view_entry(item: &ViewItem, conversation: &Conversation) -> Option<ViewEntry>
     })
 }
 
-/// Names each entry as pins do: a tool's result by its call, since many results are alike.
-fn name_entries(entries: &[Entry]) -> Vec<Option<EntryHash>> {
-    let hashes = EntryHash::from_entries(entries);
-    let mut calls: HashMap<&str, EntryHash> = HashMap::new();
-    let mut names = Vec::with_capacity(entries.len());
-    for (entry, hash) in entries.iter().zip(hashes) {
-        calls.extend(entry.call_ids().map(|id| (id, hash)));
-        let asked = entry.result_ids().find_map(|id| calls.get(id).copied());
-        names.push(is_nameable(entry).then(|| asked.unwrap_or(hash)));
-    }
-    names
-}
-
 /// A tool and the file that its call names.
 type CalledTool = (String, Option<String>);
 
@@ -345,11 +410,15 @@ fn describe_entry(entry: &Entry, calls: &HashMap<String, CalledTool>) -> EntrySu
         },
         tool: called.map(|(tool, _)| tool.clone()),
         path: called.and_then(|(_, path)| path.clone()),
-        is_summary: matches!(
-            entry.meta.kind,
-            EntryKind::Summary { .. } | EntryKind::ForeignSummary
-        ),
+        is_summary: is_summary(entry),
     }
+}
+
+fn is_summary(entry: &Entry) -> bool {
+    matches!(
+        entry.meta.kind,
+        EntryKind::Summary { .. } | EntryKind::ForeignSummary
+    )
 }
 
 /// Returns the file that a call's arguments name.

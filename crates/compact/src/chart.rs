@@ -17,10 +17,10 @@ use crate::session_list::compaction_numbers;
 
 /// The most columns that are drawn: more would be narrower than a pixel.
 const COLUMNS: usize = 480;
-/// The most compactions that are numbered: more numbers would cover each other.
-const NUMBERED: usize = 24;
-/// How wide a mark is for a finger.
+/// How wide a mark is for a finger, and so how far apart numbers stand.
 const TARGET: f64 = 28.0;
+/// How far below its number the line of a mark begins.
+const LEADER: f64 = 14.0;
 /// Colours that are read on white and on black.
 const STYLE: &str = ".compact-curve{font:12px system-ui,sans-serif;max-width:960px}\
 .compact-curve .area{fill:#3f8873;opacity:.18}\
@@ -29,7 +29,7 @@ const STYLE: &str = ".compact-curve{font:12px system-ui,sans-serif;max-width:960
 .compact-curve .window{stroke:#b4513b;stroke-dasharray:5 4}\
 .compact-curve .tick{fill:#777}\
 .compact-curve .end{text-anchor:end}\
-.compact-curve line.mark{stroke:#777}\
+.compact-curve path.mark{fill:none;stroke:#777}\
 .compact-curve circle.mark{fill:#555}\
 .compact-curve text.mark{fill:#fff;text-anchor:middle;font-size:11px}";
 
@@ -328,47 +328,90 @@ impl<'a> CurvePlot<'a> {
         draw_text(svg, "tick end", end, y, &calls);
     }
 
+    /// Draws a line for each compaction, and its number above it. Where there are more than fit side by side, only the
+    /// lines: numbers would cover each other, and links could not be hit.
     fn draw_marks(&self, svg: &mut String) {
-        let (_, _, top, bottom) = MARGIN;
-        let is_numbered = self.chart.marks.len() <= NUMBERED;
-        for (number, mark) in self.chart.marks.iter().enumerate() {
-            let (label, x) = (escape(&mark.label), self.x(mark.call));
-            let _ = match &mark.address {
-                Some(to) => write!(svg, "<a href=\"{}\" aria-label=\"{label}\">", escape(to)),
-                None => write!(
-                    svg,
-                    "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
-                ),
-            };
-            if mark.address.is_some() {
-                let _ = write!(
-                    svg,
-                    "<rect class=\"target\" x=\"{:.1}\" y=\"0\" width=\"{TARGET}\" height=\"{}\"/>",
-                    x - TARGET / 2.0,
-                    self.height - bottom
-                );
+        let places: Vec<f64> = self
+            .chart
+            .marks
+            .iter()
+            .map(|mark| self.x(mark.call))
+            .collect();
+        let (left, right, _, _) = MARGIN;
+        let room = (left, self.width - right);
+        let Some(numbers) = spread(&places, room) else {
+            for x in places {
+                self.draw_line(svg, x, x);
             }
-            let _ = write!(
-                svg,
-                "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{:.1}\"/>",
-                self.height - bottom
-            );
-            if is_numbered {
-                let y = top - 6.0;
-                let _ = write!(
-                    svg,
-                    "<g aria-hidden=\"true\"><circle class=\"mark\" cx=\"{x:.1}\" cy=\"{y}\" r=\"9\"/>"
-                );
-                draw_text(svg, "mark", x, y + 4.0, &(number + 1).to_string());
-                svg.push_str("</g>");
-            }
-            svg.push_str(if mark.address.is_some() {
-                "</a>"
-            } else {
-                "</g>"
-            });
+            return;
+        };
+        let marks = self.chart.marks.iter().zip(places.iter().zip(&numbers));
+        for (nth, (mark, (x, shown_at))) in marks.enumerate() {
+            self.draw_mark(svg, mark, nth + 1, (*x, *shown_at));
         }
     }
+
+    /// Draws one compaction at its call, with its number beside it where others are near.
+    fn draw_mark(&self, svg: &mut String, mark: &ChartMark, number: usize, place: (f64, f64)) {
+        let (_, _, top, bottom) = MARGIN;
+        let ((x, shown_at), label) = (place, escape(&mark.label));
+        let _ = match &mark.address {
+            Some(to) => write!(svg, "<a href=\"{}\" aria-label=\"{label}\">", escape(to)),
+            None => write!(
+                svg,
+                "<g role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
+            ),
+        };
+        if mark.address.is_some() {
+            let _ = write!(
+                svg,
+                "<rect class=\"target\" x=\"{:.1}\" y=\"0\" width=\"{TARGET}\" height=\"{}\"/>",
+                shown_at - TARGET / 2.0,
+                self.height - bottom
+            );
+        }
+        self.draw_line(svg, x, shown_at);
+        let y = top - 6.0;
+        let _ = write!(
+            svg,
+            "<g aria-hidden=\"true\"><circle class=\"mark\" cx=\"{shown_at:.1}\" cy=\"{y}\" r=\"9\"/>"
+        );
+        draw_text(svg, "mark", shown_at, y + 4.0, &number.to_string());
+        svg.push_str("</g>");
+        svg.push_str(if mark.address.is_some() {
+            "</a>"
+        } else {
+            "</g>"
+        });
+    }
+
+    /// Draws the line of a compaction, from its number down to its call.
+    fn draw_line(&self, svg: &mut String, x: f64, shown_at: f64) {
+        let (_, _, top, bottom) = MARGIN;
+        let (bend, ground) = (top + LEADER, self.height - bottom);
+        let _ = write!(
+            svg,
+            "<path class=\"mark\" d=\"M{shown_at:.1} {top}L{x:.1} {bend}L{x:.1} {ground:.1}\"/>"
+        );
+    }
+}
+
+/// Moves places apart until none covers its neighbour, each as little as it takes; `None` where there is no room for all.
+fn spread(places: &[f64], (left, right): (f64, f64)) -> Option<Vec<f64>> {
+    if (places.len().saturating_sub(1)) as f64 * TARGET > right - left {
+        return None;
+    }
+    let mut spread: Vec<f64> = Vec::with_capacity(places.len());
+    for place in places {
+        let least = spread.last().map_or(left, |last| last + TARGET);
+        spread.push(place.max(least));
+    }
+    let mut most = right;
+    for place in spread.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - TARGET;
+    }
+    Some(spread)
 }
 
 fn draw_text(svg: &mut String, class: &str, x: f64, y: f64, words: &str) {
@@ -430,6 +473,23 @@ mod tests {
         assert!(svg.len() < 20_000, "{}", svg.len());
         let svg = SessionChart::default().to_svg(ChartSize::Narrow);
         assert!(svg.ends_with("</svg>"));
+    }
+
+    #[test]
+    fn numbers_of_compactions_that_follow_each_other_stand_side_by_side() {
+        let room = (56.0, 368.0);
+        assert_eq!(spread(&[100.0, 200.0], room).unwrap(), [100.0, 200.0]);
+        assert_eq!(
+            spread(&[368.0, 368.0, 368.0], room).unwrap(),
+            [312.0, 340.0, 368.0]
+        );
+        assert_eq!(spread(&[60.0, 61.0], room).unwrap(), [60.0, 88.0]);
+        assert_eq!(spread(&[100.0; 13], room), None);
+        let mut crowded = chart(10);
+        crowded.marks = vec![crowded.marks.remove(0); 60];
+        let svg = crowded.to_svg(ChartSize::Narrow);
+        assert_eq!(svg.matches("class=\"mark\"").count(), 60);
+        assert!(!svg.contains("<a "));
     }
 
     #[test]

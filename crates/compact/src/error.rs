@@ -77,6 +77,9 @@ pub enum Error {
     /// A new session cannot be called like one that there is.
     #[error("there is a session called `{0}` already")]
     NameTaken(String),
+    /// What is in the session is nowhere else, or another one was made from it.
+    #[error("the session `{0}` holds what no other one does, or another one was made from it")]
+    HoldsItsOwn(String),
     /// The receipt says too little to work by.
     #[error("receipt {0} was written by another version")]
     OtherVersion(String),
@@ -118,6 +121,7 @@ impl Error {
             | Error::NoCustomStore
             | Error::NoConfiguredStores
             | Error::NameTaken(_)
+            | Error::HoldsItsOwn(_)
             | Error::Retention { .. } => ErrorKind::Config,
             Error::NothingArchived(_) => ErrorKind::NotFound,
             Error::OtherVersion(_) => ErrorKind::Input,
@@ -169,6 +173,7 @@ impl Hinted for Error {
             }
             Error::NoConfiguredStores => "pass no stores to the builder",
             Error::NameTaken(_) => "choose another name",
+            Error::HoldsItsOwn(_) => "let old compactions go with a limit of retention",
             Error::NothingArchived(_) => "compact something first, with an archive",
             Error::OtherVersion(_) => "its original can be restored",
             Error::Retention { .. } => "use fewer days",

@@ -54,6 +54,7 @@ mod reset_session;
 mod retention;
 mod session;
 mod session_action;
+mod session_compaction;
 mod session_files;
 mod session_list;
 mod session_reading;
@@ -186,8 +187,10 @@ pub mod overview {
         ChangeMark, CountedRequest, ListedSession, SessionEvent, SessionList, SessionListQuery,
         compaction_numbers,
     };
+    pub use compact_core::summarize::{RuleStanding, rule_standings};
     pub use compact_runtime::reading::{
-        CallPoint, CompactionReading, EntrySubject, LeftOutName, SessionCurve, ViewEntry,
+        AnchorKind, CallPoint, CompactionReading, EntrySubject, LeftOutName, NameLoss,
+        SessionCurve, ViewEntry,
     };
 }
 
@@ -221,8 +224,8 @@ pub mod store {
         copy_catalog, find_named_record, find_pointed_record,
     };
     pub use compact_runtime::port::index::{
-        IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex, RecallCandidate,
-        RecallIndex,
+        EntryStream, IndexAddition, IndexError, IndexLookup, LookupResult, MemoryIndex,
+        RecallCandidate, RecallIndex,
     };
 }
 

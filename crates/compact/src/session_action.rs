@@ -1,22 +1,17 @@
-//! What a person does to a session on record: compact it now, go back before a compaction, protect an entry, begin anew.
+//! What a person does to a session on record: go back before a compaction, protect an entry, begin anew.
 //!
 //! Originals and records are never changed. Whoever goes back gets a session beside the first one, with what was on
 //! record before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use compact_core::identity::EntryHash;
-use compact_core::message::{Conversation, Entry};
-use compact_core::token::Tokens;
-use compact_core::wire::WireRules;
-use compact_formats::{TranscriptScope, parse, rules_named};
+use compact_core::message::Role;
 use compact_runtime::Manager;
-use compact_runtime::manager::{
-    CompactionRequest, ENTRIES_FORMAT, RETRY_ASKED, RequestOutcome, write_record,
-};
-use compact_runtime::port::catalog::{Attempt, CompactionRecord, StoredReceipt};
+use compact_runtime::manager::write_record;
+use compact_runtime::port::archive::PackId;
+use compact_runtime::port::catalog::{CompactionRecord, StoredReceipt};
 use serde_json::{Value, json};
 
 use crate::compact::Compact;
@@ -61,6 +56,18 @@ pub enum SessionSource {
     },
 }
 
+impl SessionSource {
+    /// Returns the other session.
+    pub fn session(&self) -> &str {
+        match self {
+            SessionSource::Branch { session, .. } | SessionSource::Start { session, .. } => session,
+        }
+    }
+}
+
+/// How many of the latest messages a new session is given whole.
+const SAID_LAST: usize = 6;
+
 /// What a new session is given of an old one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarriedMemory {
@@ -70,84 +77,11 @@ pub struct CarriedMemory {
     pub pinned: Vec<String>,
     /// The summary.
     pub summary: String,
+    /// What the user and the model said last, as far as the view keeps it beside the summary, each with its speaker.
+    pub said: Vec<(Role, String)>,
 }
 
 impl Compact {
-    /// Compacts everything that is archived of a session, whatever the pressure, to a budget or to the policy's. Returns
-    /// the receipt; `None` if it fits as it is.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), compact::Error> {
-    /// # use serde_json::{Value, json};
-    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
-    /// # let turn = |n: u32| [
-    /// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
-    /// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
-    /// # ];
-    /// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
-    /// use compact::token::Tokens;
-    ///
-    /// compact.session("runs").compact(&messages, None).await?;
-    /// let smaller = compact.compact_archived("runs", Some(Tokens(2_000))).await?.unwrap();
-    /// assert!(smaller.tokens_after() <= Some(Tokens(2_000)));
-    /// assert_eq!(compact.session_records("runs").await?.len(), 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn compact_archived(
-        &self,
-        session: &str,
-        budget: Option<Tokens>,
-    ) -> Result<Option<StoredReceipt>, Error> {
-        let store = self.store_to_change()?;
-        let latest = store.catalog.latest_record(session).await?;
-        let latest = latest.ok_or_else(|| not_found(session))?;
-        let original = self.restore_session(&latest).await?.bytes;
-        let (conversation, rules) = read_history(&original, &latest)?;
-        let model = conversation.model.as_deref().or(latest.receipt.model());
-        let policy = self.config().policy.clone();
-        let manager = self.build_manager(store, policy, self.estimator(model))?;
-        let manager = manager.with_window(self.window(model).tokens);
-        let manager = manager.with_summarizer(self.summarizer(model)?);
-        let request = CompactionRequest::new(&conversation, rules, &latest.format, original)
-            .with_session(session)
-            .with_budget(budget);
-        match manager.compact(&request).await? {
-            RequestOutcome::Done(commit) => Ok(Some(commit.receipt)),
-            RequestOutcome::Unchanged { .. } => {
-                // What fits under the policy leaves nothing to try again.
-                if budget.is_none() {
-                    self.forget_failure(session).await?;
-                }
-                Ok(None)
-            }
-            RequestOutcome::Declined { reason, .. } => {
-                Err(compact_runtime::Error::Declined(reason).into())
-            }
-        }
-    }
-
-    /// Forgets that the last attempt failed, and compacts what is archived of the session. Returns the receipt; `None` if
-    /// it fits as it is, or nothing of it is archived: then its own program tries again with its next call.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), compact::Error> {
-    /// let compact = compact::Compact::builder().in_memory().build()?;
-    /// assert!(compact.retry_compaction("runs").await?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn retry_compaction(&self, session: &str) -> Result<Option<StoredReceipt>, Error> {
-        self.forget_failure(session).await?;
-        let store = self.store_to_change()?;
-        match store.catalog.latest_record(session).await? {
-            Some(_) => self.compact_archived(session, None).await,
-            None => Ok(None),
-        }
-    }
-
     /// Makes a session that stands where another one stood before a compaction: it has the compactions before that one and
     /// what went into it, and knows nothing of what came out. Nothing of the other session changes.
     ///
@@ -229,10 +163,26 @@ impl Compact {
         let receipt = record.receipt_id.clone();
         let manager = self.manager_under_terms(store, &record)?;
         let memory = manager.memory_layers(&record).await?;
-        let pinned = memory.pinned.iter().map(Entry::plain_text);
+        let shown = memory.pinned.iter().map(|entry| manager.readable(entry));
+        let mut pinned: Vec<String> = shown.collect();
+        // What is protected by name may have left the view long ago.
+        for text in manager.protected_texts(&record).await? {
+            if !pinned.contains(&text) {
+                pinned.push(text);
+            }
+        }
+        pinned.retain(|text| !text.trim().is_empty());
+        let people = memory.recent.iter().filter(|entry| {
+            matches!(entry.role, Role::User | Role::Assistant) && entry.call_ids().next().is_none()
+        });
+        let said = people.map(|entry| (entry.role, manager.readable(entry)));
+        let said = said.filter(|(_, text)| !text.trim().is_empty() && !pinned.contains(text));
+        let mut said: Vec<(Role, String)> = said.collect();
+        said.drain(..said.len().saturating_sub(SAID_LAST));
         Ok(CarriedMemory {
             receipt,
-            pinned: pinned.filter(|text| !text.trim().is_empty()).collect(),
+            said,
+            pinned,
             summary: memory.summary,
         })
     }
@@ -250,6 +200,76 @@ impl Compact {
         }
         let event = json!({ "event": STARTED, "session": session, "receipt_id": receipt, "ts": self.clock().timestamp() });
         Ok(store.catalog.save_event(name, &event).await?)
+    }
+
+    /// Removes a session that a person made from another one, by going back or beginning anew, as long as nothing was
+    /// compacted in it: it holds nothing that the other one does not.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # let turn = |n: u32| [
+    /// #     json!({"role": "user", "content": format!("Measure run {n}.")}),
+    /// #     json!({"role": "assistant", "content": format!("Run {n} took {n} ms. ").repeat(60)}),
+    /// # ];
+    /// # let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// compact.session("runs").compact(&messages, None).await?;
+    /// let receipt = compact.session_records("runs").await?.remove(0).receipt_id;
+    /// compact.branch_before("runs", &receipt, "runs~1").await?;
+    /// compact.remove_copied_session("runs~1").await?;
+    /// assert!(compact.session_records("runs~1").await?.is_empty());
+    /// assert!(compact.remove_copied_session("runs").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn remove_copied_session(&self, session: &str) -> Result<(), Error> {
+        let store = self.store_to_change()?;
+        if !self.is_copied_session(session).await? {
+            return Err(Error::HoldsItsOwn(session.to_owned()));
+        }
+        for record in store.catalog.session_records(session).await? {
+            store.archive.remove_record(&record.address()).await?;
+        }
+        store.catalog.remove_session(session).await?;
+        if let Some(index) = self.recall_index()? {
+            index.forget(session).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a session was made from another one, holds nothing that the other one does not, and none was made
+    /// from it.
+    pub async fn is_copied_session(&self, session: &str) -> Result<bool, Error> {
+        let Some(source) = self.session_source(session).await? else {
+            return Ok(false);
+        };
+        let store = self.store_to_read()?;
+        if self.has_copy(session).await? {
+            return Ok(false);
+        }
+        let records = store.catalog.session_records(session).await?;
+        let known = store.catalog.session_records(source.session()).await?;
+        let packs: HashSet<PackId> = known.iter().flat_map(CompactionRecord::packs).collect();
+        let mut own = records.iter().flat_map(CompactionRecord::packs);
+        Ok(own.all(|pack| packs.contains(&pack)))
+    }
+
+    /// Whether another session was made from this one: its name goes on where this one's ends.
+    async fn has_copy(&self, session: &str) -> Result<bool, Error> {
+        let sessions = self.store_to_read()?.catalog.sessions().await?;
+        let opening = format!("{session}~");
+        for other in sessions
+            .iter()
+            .filter(|other| other.session_id.starts_with(&opening))
+        {
+            let source = self.session_source(&other.session_id).await?;
+            if source.is_some_and(|source| source.session() == session) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns where a session comes from, if another one was before it.
@@ -295,25 +315,13 @@ impl Compact {
         Ok(self.reading_manager()?.protected_entries(session).await?)
     }
 
-    /// Records that the last attempt is no reason to wait, nor to warn.
-    async fn forget_failure(&self, session: &str) -> Result<(), Error> {
-        let attempt = Attempt {
-            at: self.clock().timestamp(),
-            turn: String::new(),
-            outcome: RETRY_ASKED.to_owned(),
-            tokens: 0,
-        };
-        let store = self.store_to_change()?;
-        Ok(store.catalog.save_attempt(session, &attempt).await?)
-    }
-
     fn manager_to_change(&self) -> Result<Manager, Error> {
         let policy = self.config().policy.clone();
         self.build_manager(self.store_to_change()?, policy, self.estimator(None))
     }
 
     /// Returns the store to write to, together with the files of hooks and runs to read.
-    fn store_to_change(&self) -> Result<StorePair, Error> {
+    pub(crate) fn store_to_change(&self) -> Result<StorePair, Error> {
         let StorePair { archive, catalog } = self.store_to_write()?;
         let Some(root) = self.data_directory() else {
             return Ok(StorePair { archive, catalog });
@@ -358,35 +366,8 @@ fn state_before(undone: &CompactionRecord, name: &str, now: &str) -> CompactionR
     }
 }
 
-fn not_found(name: &str) -> Error {
+pub(crate) fn not_found(name: &str) -> Error {
     compact_runtime::Error::NotFound(name.to_owned()).into()
-}
-
-/// Reads a restored original, with the rules that it was compacted under.
-fn read_history(
-    bytes: &Bytes,
-    record: &CompactionRecord,
-) -> Result<(Conversation, &'static WireRules), Error> {
-    if record.format != ENTRIES_FORMAT {
-        let format = record.format.parse().ok();
-        let parsed = parse(bytes.clone(), format, TranscriptScope::Live)?;
-        return Ok((parsed.conversation, parsed.document.rules()));
-    }
-    let entries: Result<Vec<Entry>, _> = serde_json::Deserializer::from_slice(bytes)
-        .into_iter()
-        .collect();
-    let entries = entries.map_err(|source| compact_runtime::Error::Record {
-        receipt: record.receipt_id.clone(),
-        source,
-    })?;
-    let conversation = Conversation {
-        session_id: Some(record.session_id.clone()),
-        model: record.receipt.model().map(str::to_owned),
-        entries,
-        tools: None,
-    };
-    let rules = record.receipt.wire().and_then(rules_named);
-    Ok((conversation, rules.unwrap_or(&WireRules::LENIENT)))
 }
 
 /// Reads from an event of a session which one was before it; none of any other event.

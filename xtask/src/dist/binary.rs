@@ -17,6 +17,14 @@ const SHELLS: [(&str, &str); 3] = [
     ("fish", "fish/vendor_completions.d/compactctl.fish"),
 ];
 
+/// Functions with the same code are kept once, and an address that the loader has to mend takes a bit instead of 24 bytes,
+/// which a C library can do since glibc 2.36. Only LLVM's linker can do both.
+const LINKER_FLAGS: [&str; 3] = [
+    "-Clink-arg=-fuse-ld=lld",
+    "-Clink-arg=-Wl,--icf=all",
+    "-Clink-arg=-Wl,-z,pack-relative-relocs",
+];
+
 /// A command that was built.
 pub(super) struct BuiltCommand {
     pub(super) path: PathBuf,
@@ -30,20 +38,36 @@ pub(super) fn build(console: &Console, release: &Release) -> Result<PathBuf> {
     check_compilers(release)?;
     let target = release.target.rust;
     let map = size::map_argument(release)?;
+    let linkers = linker_folder()?;
     let arguments = [
         &["rustc", "--locked", "--profile", "dist", "--target", target][..],
         &["--package", "compactctl", "--bin", "compactctl"],
         &["--features", FULL, "--"],
         // Only the command is static: what it is made of is compiled once, for the wheel too.
         &["-C", "target-feature=+crt-static", &map],
+        &LINKER_FLAGS,
     ];
     let variables = reproducible_variables(release);
-    let variables: Vec<_> = variables
+    let variables = variables
         .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    // As a variable, since cargo names what it builds by the arguments.
+    let variables: Vec<_> = variables
+        .chain([("COMPILER_PATH", linkers.as_str())])
         .collect();
     console.run("cargo", &arguments.concat(), &variables)?;
     Ok(build_folder().join(target).join("dist/compactctl"))
+}
+
+/// Returns where Rust has LLVM's linker under the name by which a compiler for C starts it.
+fn linker_folder() -> Result<String> {
+    let root = shell::output("rustc", &["--print", "sysroot"])?;
+    let host = shell::output("rustc", &["--print", "host-tuple"])?;
+    Ok(format!(
+        "{}/lib/rustlib/{}/bin/gcc-ld",
+        root.trim(),
+        host.trim()
+    ))
 }
 
 /// Fails when there is no standard library or no compiler for the target, with the command that gets it.

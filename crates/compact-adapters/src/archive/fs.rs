@@ -23,14 +23,26 @@ use crate::private::{self, PathKind};
 #[derive(Debug)]
 pub(super) struct PrivateFiles {
     files: LocalFileSystem,
+    /// The same files, of which nobody waits until they are on the disk.
+    hasty: LocalFileSystem,
 }
 
 impl PrivateFiles {
     /// Opens `root`, creating it if it is not there.
     pub(super) fn open(root: &FsPath) -> Result<PrivateFiles> {
         private::create_dir(root).map_err(generic_error)?;
+        let hasty = LocalFileSystem::new_with_prefix(root)?;
         let files = LocalFileSystem::new_with_prefix(root)?.with_fsync(true);
-        Ok(PrivateFiles { files })
+        Ok(PrivateFiles { files, hasty })
+    }
+
+    /// Returns what writes an object: one that is made again where it is missing or cut short need not be on the disk.
+    fn writer_of(&self, location: &Path) -> &LocalFileSystem {
+        let folder = location.parts().next();
+        match folder.is_some_and(|folder| folder.as_ref() == super::DERIVED) {
+            true => &self.hasty,
+            false => &self.files,
+        }
     }
 
     /// Makes every directory between the root and `location` exist and closes it to others.
@@ -82,7 +94,8 @@ impl ObjectStore for PrivateFiles {
     ) -> Result<PutResult> {
         self.prepare(location)?;
         self.remove_abandoned(location);
-        let result = self.files.put_opts(location, payload, opts).await?;
+        let writer = self.writer_of(location);
+        let result = writer.put_opts(location, payload, opts).await?;
         let path = self.files.path_to_filesystem(location)?;
         private::restrict_to_owner(&path, PathKind::File).map_err(generic_error)?;
         Ok(result)

@@ -44,7 +44,7 @@ pub(crate) const PACKS: &str = "packs";
 
 pub(crate) const RECORDS: &str = "receipts";
 
-const DERIVED: &str = "ledgers";
+pub(crate) const DERIVED: &str = "ledgers";
 
 /// The kinds of objects in an archive, each in its own folder.
 #[derive(Clone, Copy, Debug)]
@@ -470,7 +470,7 @@ impl ArchiveStore for ObjectArchive {
             return Ok(());
         }
         let (seal, id) = (self.seal.clone(), *id);
-        let encode = move || pack::encode(&plain, &PackHistory::default(), &id, seal.as_deref());
+        let encode = move || pack::encode_derived(&plain, &id, seal.as_deref());
         let stored = run_pack_work(encode).await?;
         let stored = stored.map_err(|source| archive_error(format!("compress {id}"), source))?;
         let place = ObjectKind::Derived.location(&id);

@@ -54,6 +54,9 @@ pub(super) enum PackForm {
 /// Where a better ratio begins to cost more time than a compaction should take.
 const LEVEL: CompressionLevel = 6;
 
+/// For what is replaced by the next compaction, which waits while it is written.
+const LEVEL_OF_DERIVED: CompressionLevel = 1;
+
 /// The first bytes of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PackHead {
@@ -205,7 +208,25 @@ pub(super) fn encode(
     id: &PackId,
     seal: Option<&Seal>,
 ) -> std::io::Result<Vec<u8>> {
-    let mut frame = compress(plain, &history.bytes)
+    encode_at(LEVEL, plain, history, (id, seal))
+}
+
+/// Returns the same of what was made from packs.
+pub(super) fn encode_derived(
+    plain: &[u8],
+    id: &PackId,
+    seal: Option<&Seal>,
+) -> std::io::Result<Vec<u8>> {
+    encode_at(LEVEL_OF_DERIVED, plain, &PackHistory::default(), (id, seal))
+}
+
+fn encode_at(
+    level: CompressionLevel,
+    plain: &[u8],
+    history: &PackHistory,
+    (id, seal): (&PackId, Option<&Seal>),
+) -> std::io::Result<Vec<u8>> {
+    let mut frame = compress(level, plain, &history.bytes)
         .map_err(|code| std::io::Error::other(get_error_name(code)))?;
     pad(&mut frame, smallest_frame(plain.len() as u64, history));
     let (head, frame) = match seal {
@@ -294,15 +315,16 @@ pub(super) fn decode(
         .ok_or(PackFlaw::Head)
 }
 
-fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
+fn compress(level: CompressionLevel, plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
     // The window must reach from the end of the input to the start of the history.
     let reach = (plain.len() + prefix.len())
         .max(1 << 17)
         .next_power_of_two();
     let mut encoder = CCtx::create();
-    encoder.set_parameter(CParameter::CompressionLevel(LEVEL))?;
+    encoder.set_parameter(CParameter::CompressionLevel(level))?;
     encoder.set_parameter(CParameter::WindowLog(reach.trailing_zeros()))?;
-    encoder.set_parameter(CParameter::EnableLongDistanceMatching(reach > LONG_REACH))?;
+    let looks_far = level == LEVEL && reach > LONG_REACH;
+    encoder.set_parameter(CParameter::EnableLongDistanceMatching(looks_far))?;
     encoder.ref_prefix(prefix)?;
     let mut frame = Vec::with_capacity(compress_bound(plain.len()));
     encoder.compress2(&mut frame, plain)?;
@@ -313,7 +335,7 @@ fn compress(plain: &[u8], prefix: &[u8]) -> Result<Vec<u8>, ErrorCode> {
 #[cfg(test)]
 pub(super) fn forged(declared: &[u8], actual: &[u8], history: &PackHistory) -> Vec<u8> {
     let head = PackHead::new(declared, history, PackForm::Clear);
-    let frame = compress(actual, &history.bytes).unwrap();
+    let frame = compress(LEVEL, actual, &history.bytes).unwrap();
     [
         head.encode_fields(),
         head.compute_checksum(&frame).to_vec(),

@@ -54,6 +54,28 @@ impl Fixture {
     }
 }
 
+/// What follows from packs is not waited for until it is on the disk: a file that was cut short is none.
+#[tokio::test]
+async fn what_was_derived_and_cut_short_is_not_believed() {
+    let fixture = Fixture::new();
+    let id = PackId::of_record("session", "ledger");
+    let plain = Bytes::from("names and sentences ".repeat(500));
+    let put = fixture.archive.put_derived(&id, plain.clone());
+    put.await.unwrap();
+    assert_eq!(fixture.archive.get_derived(&id).await.unwrap(), Some(plain));
+    let files = fixture.files();
+    let [file] = files.as_slice() else {
+        panic!("{files:?}");
+    };
+    let bytes = std::fs::read(file).unwrap();
+    for kept in [0, 60, bytes.len() - 1] {
+        std::fs::write(file, bytes.get(..kept).unwrap()).unwrap();
+        let read = fixture.archive.get_derived(&id).await;
+        let is_damaged = matches!(read, Err(ArchiveError::Damaged { .. }));
+        assert!(is_damaged, "{kept}: {read:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_file_system_conforms() {
     conformance::suite(&Fixture::new().archive).await;

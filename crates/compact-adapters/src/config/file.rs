@@ -62,6 +62,19 @@ impl FileText {
         FileText::read_limited(path, file)
     }
 
+    /// Reads a file that a project brings along, as one that was found. A link that leads out of its folder is refused: what is
+    /// wrong with a file is told in its own words, and those of another one are not the project's to show.
+    pub fn read_own(path: &Path) -> io::Result<FileText> {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
+        if !path.canonicalize()?.starts_with(folder) {
+            return Err(io::Error::other(
+                "it is a link that leads out of its folder; name the file itself with --config",
+            ));
+        }
+        FileText::read_regular(path)
+    }
+
     fn read_limited(path: &Path, file: File) -> io::Result<FileText> {
         let is_shared = may_be_written_by_others(&file.metadata()?);
         let mut bytes = Vec::new();

@@ -416,7 +416,8 @@ type ReadFile<'a> = dyn Fn(&ConfigFile) -> Result<FileText, ConfigError> + 'a;
 fn read_config_file(file: &ConfigFile) -> Result<FileText, ConfigError> {
     let text = match file.role {
         FileRole::Named => FileText::read(&file.path),
-        FileRole::User | FileRole::Project => FileText::read_regular(&file.path),
+        FileRole::User => FileText::read_regular(&file.path),
+        FileRole::Project => FileText::read_own(&file.path),
     };
     text.map_err(|source| ConfigError::Unreadable {
         path: file.path.clone(),

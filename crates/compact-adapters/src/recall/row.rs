@@ -1,4 +1,4 @@
-//! What every database stores alike: names of closed sets, and texts compressed.
+//! What every database stores alike: names of closed sets, and what is compressed.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,24 +16,33 @@ const LEVEL: i32 = 3;
 thread_local! {
     /// Making one takes longer than compressing a short text with it.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-pub(super) fn compress_text(text: &str) -> io::Result<Vec<u8>> {
+/// Returns bytes as a frame.
+pub(super) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|made| {
         let compressor = match made {
             Some(compressor) => compressor,
             None => made.insert(Compressor::new(LEVEL)?),
         };
-        compressor.compress(text.as_bytes())
+        compressor.compress(bytes)
     })
 }
 
-/// Decompresses a text, in one piece if the frame records its length, as ours do.
-pub(super) fn decompress_text(frame: &[u8], texts: &mut Decompressor<'_>) -> io::Result<Vec<u8>> {
-    match zstd::zstd_safe::get_frame_content_size(frame) {
-        Ok(Some(size)) if size <= MAX_TEXT => texts.decompress(frame, size as usize),
-        _ => zstd::decode_all(frame),
-    }
+/// Returns the bytes of a frame, in one piece if it records its length, as ours do.
+pub(super) fn decompress(frame: &[u8]) -> io::Result<Vec<u8>> {
+    let size = match zstd::zstd_safe::get_frame_content_size(frame) {
+        Ok(Some(size)) if size <= MAX_TEXT => size as usize,
+        _ => return zstd::decode_all(frame),
+    };
+    DECOMPRESSOR.with_borrow_mut(|made| {
+        let decompressor = match made {
+            Some(decompressor) => decompressor,
+            None => made.insert(Decompressor::new()?),
+        };
+        decompressor.decompress(frame, size)
+    })
 }
 
 /// Returns a role or a voice as its serialized name.

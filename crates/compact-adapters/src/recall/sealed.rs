@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use compact_runtime::port::index::{
-    IndexAddition, IndexError, IndexLookup, LookupResult, RecallCandidate, RecallIndex,
+    IndexAddition, IndexError, IndexLookup, IndexedEntry, LookupResult, RecallCandidate,
+    RecallIndex,
 };
 
 use super::row;
@@ -26,20 +27,6 @@ impl<I> SealedIndex<I> {
         SealedIndex { index, seal }
     }
 
-    fn seal_addition(&self, addition: &mut IndexAddition) -> Result<(), IndexError> {
-        for entry in &mut addition.entries {
-            let packed = row::compress_text(&entry.text).map_err(sealing_error)?;
-            let sealed = self.seal.seal(&entry.hash.0, &[], &packed);
-            let sealed =
-                sealed.map_err(|_| sealing_error(std::io::Error::other("no random numbers")))?;
-            entry.text = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
-            for term in entry.passages.iter_mut().flat_map(|p| &mut p.terms) {
-                *term = self.seal.blind_word(term);
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the candidate with its words; `None` when the key does not fit.
     fn open_candidate(&self, candidate: RecallCandidate) -> Option<RecallCandidate> {
         let sealed = decode_hex(&candidate.text)?;
@@ -50,6 +37,17 @@ impl<I> SealedIndex<I> {
             ..candidate
         })
     }
+}
+
+fn seal_entry(seal: &Seal, mut entry: IndexedEntry) -> Result<IndexedEntry, IndexError> {
+    let packed = row::compress(entry.text.as_bytes()).map_err(sealing_error)?;
+    let sealed = seal.seal(&entry.hash.0, &[], &packed);
+    let sealed = sealed.map_err(|_| sealing_error(std::io::Error::other("no random numbers")))?;
+    entry.text = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
+    for term in entry.passages.iter_mut().flat_map(|p| &mut p.terms) {
+        *term = seal.blind_word(term);
+    }
+    Ok(entry)
 }
 
 /// Returns what hexadecimal digits stand for.
@@ -72,9 +70,17 @@ impl<I: RecallIndex> RecallIndex for SealedIndex<I> {
         self.index.receipts().await
     }
 
-    async fn add(&self, mut addition: IndexAddition) -> Result<(), IndexError> {
-        self.seal_addition(&mut addition)?;
-        self.index.add(addition).await
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
+        let seal = self.seal.clone();
+        let entries = addition.entries;
+        let sealed = entries.map(move |entry| seal_entry(&seal, entry?));
+        let entries = Box::new(sealed);
+        self.index
+            .add(IndexAddition {
+                entries,
+                ..addition
+            })
+            .await
     }
 
     async fn forget(&self, session: &str) -> Result<(), IndexError> {

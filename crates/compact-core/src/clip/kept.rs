@@ -23,7 +23,7 @@ pub(crate) struct CutEntry {
 
 /// The entries of one conversation that were cut, by their places and levels.
 #[derive(Default)]
-pub struct CutEntries(Mutex<CutsOfReceipt>);
+pub(crate) struct CutEntries(Mutex<CutsOfReceipt>);
 
 /// The cuts that point to one receipt.
 #[derive(Default)]

@@ -221,3 +221,25 @@ fn a_listing_is_cut_to_what_it_declares() {
     let cut = clip_answer(&log, Units(limit), &Chars4, pointer).unwrap();
     assert!(cut.ends_with("2 passed"), "{cut}");
 }
+
+#[test]
+fn a_report_of_what_failed_is_cut_to_its_complaints() {
+    let passing: String = (0..80)
+        .map(|n| format!("ok   store/part{n}  0.0{n}s\n"))
+        .collect();
+    let failure = "--- FAIL: TestEvictsOldest (0.02s)\n    cache_test.go:88: expected 3 rows\n    cache_test.go:89: the cursor stood at 7\n";
+    let text = format!("$ go test ./...\n{passing}{failure}{passing}FAIL");
+    let limit = Chars4.count_units(&text).0 / 6;
+    let cut = clip_answer(&text, Units(limit), &Chars4, AT).unwrap();
+    assert!(Chars4.count_units(&cut).0 <= limit, "{cut}");
+    assert!(
+        cut.starts_with("$ go test ./...") && cut.ends_with("FAIL"),
+        "{cut}"
+    );
+    assert!(
+        cut.contains(failure) && cut.contains("0123456789ab#57"),
+        "{cut}"
+    );
+    // There is room for some of what passed, too.
+    assert!(Chars4.count_units(&cut).0 * 10 >= limit * 8, "{cut}");
+}

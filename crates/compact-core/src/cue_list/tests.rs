@@ -76,12 +76,12 @@ macro_rules! check_tables {
 
 check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList::is_in),
     rule order rule_label revision replacement change prohibition release condition postponement firm task
-    finished unfinished creation decision open_work complaint
+    finished unfinished creation decision drawback open_work complaint
     all_pass outcome preference check_outcome lifting paste_word pointing_word quoting_head report talk_word text_task no_failure
     doubt for_now untested supposition);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
-    disposal deed announcement directive case_opener request_opener greeting question_opener permission
+    agreement disposal deed announcement directive case_opener request_opener greeting question_opener permission
     failed_check_line no_order);
 
 check_tables!(OPENINGS, |list| list.check_lines(WordList::new, |list, line| list.after_opening(line).is_some()),

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use crate::clip::CutEntries;
 use crate::identity::EntryHash;
 use crate::ledger::Ledger;
 use crate::message::Conversation;
@@ -13,7 +12,7 @@ use crate::redact::{self, Redactor};
 use crate::token::{Estimator, TokenAccount, Tokens};
 use crate::wire::{Placement, WireRules};
 
-use super::Prior;
+use super::{Preparation, Prior};
 
 static DEFAULT_POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
 static NO_REDACTION: LazyLock<Redactor> = LazyLock::new(Redactor::default);
@@ -38,7 +37,7 @@ pub struct CompactionInput<'a> {
     pub(super) note: Option<&'a str>,
     pub(super) meaning: Option<&'a [MeaningVector]>,
     pub(super) content: &'a SummaryContent,
-    pub(super) cuts: Option<&'a CutEntries>,
+    pub(super) prepared: Option<&'a Preparation>,
 }
 
 /// Where the originals are after the compaction.
@@ -123,7 +122,7 @@ impl<'a> CompactionInput<'a> {
             note: None,
             meaning: None,
             content: &SummaryContent::Ledger,
-            cuts: None,
+            prepared: None,
         }
     }
 
@@ -208,12 +207,12 @@ impl<'a> CompactionInput<'a> {
         CompactionInput { content, ..self }
     }
 
-    /// Sets where texts that were cut are kept, for other calls with the same conversation, ledger and estimator.
-    /// Default: nowhere, each call cuts anew.
+    /// Sets what calls with the same conversation, ledger, estimator, policy and note found, and where this one keeps what it
+    /// finds. Default: nowhere, each call does all of it.
     #[must_use]
-    pub fn cuts(self, cuts: &'a CutEntries) -> Self {
-        let cuts = Some(cuts);
-        CompactionInput { cuts, ..self }
+    pub fn prepared(self, prepared: &'a Preparation) -> Self {
+        let prepared = Some(prepared);
+        CompactionInput { prepared, ..self }
     }
 
     /// Names what redaction does to the summary and to what is archived.

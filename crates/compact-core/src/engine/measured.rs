@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 
 use crate::assemble;
-use crate::clip::CutEntries;
 use crate::conform;
 use crate::error::CompactError;
 use crate::frame::{Frame, WayBack};
@@ -22,7 +21,7 @@ use crate::token::{EstimatorExt, Tokens, Units};
 
 use super::cost::costs_after_conform;
 use super::receipt_id::receipt_identity;
-use super::{CompactionInput, Originals, entry_ordinals};
+use super::{CompactionInput, Originals, Preparation, entry_ordinals};
 
 /// A view of fewer tokens has no room for an explanation of the way back.
 const SMALL_VIEW: Tokens = Tokens(600);
@@ -40,8 +39,8 @@ pub(super) struct MeasuredHistory<'i, 'a> {
     /// What the view may cost.
     pub(super) budget: Units,
     costs: Vec<Units>,
-    /// What was cut of it, unless the caller keeps it.
-    cuts: CutEntries,
+    /// What was found for other calls, unless the caller keeps it.
+    own: Preparation,
     /// What the body of the smallest summary costs.
     least_summary: Units,
     meaning: Cow<'a, [MeaningVector]>,
@@ -65,6 +64,8 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
         input: &'i CompactionInput<'a>,
         way_back: WayBack,
     ) -> Result<Self, CompactError> {
+        let own = Preparation::default();
+        let prepared = input.prepared.unwrap_or(&own);
         let outline = Outline::from_conversation(input.conversation);
         let pins =
             PinRules::new(input.policy)?.of_units(input.conversation, &outline, input.hashes);
@@ -73,8 +74,8 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             Originals::Gone => WayBack::Missing,
             Originals::Archived | Originals::Redacted(_) => way_back,
         };
-        let frame =
-            Frame::new(version, receipt_identity(input).receipt_id()).with_way_back(way_back);
+        let receipt = receipt_identity(input, prepared).receipt_id();
+        let frame = Frame::new(version, receipt).with_way_back(way_back);
         let empty = assemble::summary_text(&frame, "", input.summary_placement());
         Ok(MeasuredHistory {
             pins,
@@ -83,18 +84,23 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             frame_cost: input.estimator.count_message(&empty),
             budget: input.estimator.to_units(input.budget),
             costs: costs_after_conform(input, &outline),
-            cuts: CutEntries::default(),
-            least_summary: summarize::least_body_cost(input.ledger, input.estimator),
+            least_summary: prepared.least_summary(input),
             meaning: meaning_vectors(input, &outline),
             has_fallen: fallen_messages(input.ledger),
             input,
             outline,
+            own,
         })
     }
 
     /// The id of the receipt that is to be written.
     pub(super) fn receipt_id(&self) -> &str {
         self.frame.receipt.as_deref().unwrap_or_default()
+    }
+
+    /// What other calls for this compaction found, or may find.
+    pub(super) fn prepared(&self) -> &Preparation {
+        self.input.prepared.unwrap_or(&self.own)
     }
 
     /// What a plan looks at.
@@ -110,7 +116,7 @@ impl<'i, 'a> MeasuredHistory<'i, 'a> {
             meaning: &self.meaning,
             policy: input.policy,
             estimator: input.estimator,
-            cuts: input.cuts.unwrap_or(&self.cuts),
+            cuts: &self.prepared().cuts,
             receipt: self.receipt_id(),
             frame: self.frame_cost + conform::reserve(input.rules, input.estimator).once,
             least_summary: self.least_summary,

@@ -3,6 +3,7 @@
 use crate::error::CompactError;
 use crate::event::ReceiptBrief;
 use crate::frame::WayBack;
+use crate::halves;
 use crate::message::Entry;
 use crate::plan::{self, Plan, RoomClaims, UnitFate};
 use crate::prompt::SummarySource;
@@ -10,6 +11,7 @@ use crate::receipt::KeptCounts;
 use crate::token::EstimatorExt;
 
 use super::measured::MeasuredHistory;
+use super::run::plan_history;
 use super::{CompactionInput, report};
 
 /// The verdict and shape of a compaction without its summary: what `plan` shows.
@@ -20,8 +22,7 @@ pub fn preview(input: &CompactionInput<'_>) -> Result<Plan, CompactError> {
 /// What a compaction of this input is going to do, in the numbers of a receipt: what its view keeps and
 /// leaves out, and what its summary may cost at most.
 pub fn planned_counts(input: &CompactionInput<'_>) -> Result<ReceiptBrief, CompactError> {
-    let measured = MeasuredHistory::new(input)?;
-    let plan = measured.make_plan()?;
+    let (measured, plan) = plan_ahead(input)?;
     let units = measured.outline.units.iter().zip(&plan.fates);
     let count = |is_counted: fn(&UnitFate) -> bool| {
         let counted = units.clone().filter(|(_, fate)| is_counted(fate));
@@ -36,6 +37,17 @@ pub fn planned_counts(input: &CompactionInput<'_>) -> Result<ReceiptBrief, Compa
         summary_tokens: input.estimator.to_tokens(plan.summary),
         receipt_id: None,
     })
+}
+
+/// Plans; beside that weighs the names, where somebody keeps them for the compaction that comes next.
+fn plan_ahead<'i, 'a>(
+    input: &'i CompactionInput<'a>,
+) -> Result<(MeasuredHistory<'i, 'a>, Plan), CompactError> {
+    let Some(prepared) = input.prepared.filter(|prepared| !prepared.knows_names()) else {
+        return plan_history(input);
+    };
+    let (planned, _) = halves::do_beside(|| plan_history(input), || prepared.rank_names(input));
+    planned
 }
 
 /// What a view of this input must hold, whatever its budget: what budgets are made of.

@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 
-use crate::identity::Chain;
 use crate::message::EntryKind;
 use crate::prompt::SummaryContent;
 use crate::receipt::{ENGINE, ReceiptIdentity};
 
-use super::{CompactionInput, Originals};
+use super::{CompactionInput, Originals, Preparation};
 
 /// Gathers what the receipt's id is the hash of. A new input of a compaction does not compile before it
 /// has its line here.
-pub(super) fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIdentity<'a> {
+pub(super) fn receipt_identity<'a>(
+    input: &'a CompactionInput<'_>,
+    prepared: &Preparation,
+) -> ReceiptIdentity<'a> {
     let CompactionInput {
         conversation: _, // by its hashes and shape; its model and tools are in the bytes of `original`
         session_id: _,   // of the record, not of the receipt: two sessions may share one
-        hashes,
-        account: _, // follows from the conversation and the estimator
+        hashes: _,       // by the chain over them
+        account: _,      // follows from the conversation and the estimator
         prior,
         ledger: _, // follows from the conversation, the prior and the redactor
         policy,
@@ -28,14 +30,17 @@ pub(super) fn receipt_identity<'a>(input: &'a CompactionInput<'_>) -> ReceiptIde
         redactor: _, // by the fingerprint
         originals,
         note,
-        meaning: _, // by the shape
+        meaning, // by the shape
         content,
-        cuts: _, // follow from the conversation, the estimator and the id itself
+        prepared: _, // follows from the others
     } = *input;
     ReceiptIdentity {
         engine: ENGINE,
-        source: Chain::from_hashes(hashes),
-        shape: shape(input),
+        source: prepared.source(input),
+        shape: match meaning {
+            Some(_) => shape(input),
+            None => prepared.shape_or(|| shape(input)),
+        },
         previous: prior.map(|p| p.receipt_id.as_str()),
         policy,
         budget,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::frame;
-use crate::identity::{Chain, EntryHash};
+use crate::identity::EntryHash;
 use crate::message::{Block, Entry, EntryKind};
 use crate::outline::{Outline, UnitHealth, UnitKind};
 use crate::pin::PinState;
@@ -68,7 +68,7 @@ impl CompactionReport<'_, '_> {
             outcome: OutcomeKind::Compacted,
             receipt_id: measured.receipt_id().to_owned(),
             session_id: input.session_id.to_owned(),
-            source_hash: Chain::from_hashes(input.hashes),
+            source_hash: measured.prepared().source(input),
             previous: input.prior.map(|p| p.receipt_id.clone()),
             engine: ENGINE.to_owned(),
             tokens_before: input.account.history,

@@ -28,7 +28,7 @@ use super::measured::MeasuredHistory;
 use super::report::write_compaction;
 use super::retention::count_retention;
 use super::visible::{planned_texts, view_text, whole_ordinals};
-use super::{CompactionInput, CompactionOutcome};
+use super::{CompactionInput, CompactionOutcome, Preparation};
 
 /// Share of the summary's allowance held back for what verification finds missing: one in so many.
 const REPAIR_SHARE: u64 = 200;
@@ -53,7 +53,7 @@ pub fn compact(input: &CompactionInput<'_>) -> Result<CompactionOutcome, Compact
     if input.account.history <= input.budget {
         return Ok(CompactionOutcome::Unchanged);
     }
-    let (planned, ranking) = halves::do_beside(|| plan_history(input), ranking_of(input));
+    let (planned, ranking) = plan_and_rank(input);
     let (measured, plan) = planned?;
     let run = CompactionRun::new(&measured, ranking);
     let verified = run.summarize(&plan)?;
@@ -63,7 +63,7 @@ pub fn compact(input: &CompactionInput<'_>) -> Result<CompactionOutcome, Compact
     Ok(CompactionOutcome::Compacted(Box::new(compaction)))
 }
 
-fn plan_history<'i, 'a>(
+pub(super) fn plan_history<'i, 'a>(
     input: &'i CompactionInput<'a>,
 ) -> Result<(MeasuredHistory<'i, 'a>, Plan), CompactError> {
     let measured = MeasuredHistory::new(input)?;
@@ -71,10 +71,19 @@ fn plan_history<'i, 'a>(
     Ok((measured, plan))
 }
 
-/// Weighs the ledger's names, for which nothing need be planned.
-fn ranking_of<'a>(input: &CompactionInput<'a>) -> impl Fn() -> NameRanking<'a> + Sync + use<'a> {
-    let (ledger, style, note) = (input.ledger, input.policy.strategy, input.note);
-    move || NameRanking::from_ledger(ledger, style, note)
+/// Plans, and weighs the ledger's names, for which nothing need be planned.
+fn plan_and_rank<'i, 'a>(
+    input: &'i CompactionInput<'a>,
+) -> (
+    Result<(MeasuredHistory<'i, 'a>, Plan), CompactError>,
+    NameRanking<'a>,
+) {
+    let own = Preparation::default();
+    let prepared = input.prepared.unwrap_or(&own);
+    match prepared.knows_names() {
+        true => (plan_history(input), prepared.rank_names(input)),
+        false => halves::do_beside(|| plan_history(input), || prepared.rank_names(input)),
+    }
 }
 
 /// A measured history on its way to a view.

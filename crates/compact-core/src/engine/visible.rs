@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::message::{Block, Conversation};
+use crate::message::{Block, Conversation, Entry};
 use crate::outline::UnitKind;
 use crate::plan::{Plan, PlanInput, UnitFate};
 use crate::summarize::VisibleTexts;
@@ -80,10 +80,24 @@ pub(super) fn view_text(view: &View, conversation: &Conversation) -> String {
         let Some(entry) = item.shown_entry(conversation) else {
             continue;
         };
-        for part in entry.blocks.iter().flat_map(Block::text_parts) {
-            text.push_str(part);
-            text.push('\n');
-        }
+        push_texts(&entry, &mut text);
     }
     text
+}
+
+/// All words of a history as it went in.
+pub(super) fn history_text(conversation: &Conversation) -> String {
+    let mut text = String::new();
+    let leading = conversation.leading_instructions();
+    for entry in conversation.entries.iter().skip(leading) {
+        push_texts(entry, &mut text);
+    }
+    text
+}
+
+fn push_texts(entry: &Entry, text: &mut String) {
+    for part in entry.blocks.iter().flat_map(Block::text_parts) {
+        text.push_str(part);
+        text.push('\n');
+    }
 }

@@ -418,10 +418,9 @@ const COMPLAINT_LINES: usize = 2000;
 /// complains, else the last line.
 pub(crate) fn complaint(answer: &str) -> String {
     let lines = || answer.lines().map(str::trim).filter(|l| l.len() >= 8);
-    let complains = |line: &&str| COMPLAINT.is_in(line) && !has_failed_exit(line);
     let mut named: Vec<&str> = Vec::new();
     let mut first = None;
-    for line in lines().take(COMPLAINT_LINES).filter(complains) {
+    for line in lines().take(COMPLAINT_LINES).filter(|line| complains(line)) {
         first = first.or(Some(line));
         if !named.contains(&line) && !is_code(line) && names_something(line) {
             named.push(line);
@@ -437,6 +436,21 @@ pub(crate) fn complaint(answer: &str) -> String {
             .unwrap_or("")
             .to_owned(),
     }
+}
+
+/// Whether a line says that something is wrong, and not only that a command failed.
+pub(crate) fn complains(line: &str) -> bool {
+    COMPLAINT.is_in(line) && !has_failed_exit(line)
+}
+
+/// How lines begin that say of one test or package that it passed: what passed is counted at the end.
+const PASSES: [&str; 8] = ["ok ", "PASS", "pass ", "--- PASS", "=== RUN", "✓", "✔", "√"];
+
+/// Whether a line says that one of many tests passed.
+pub(crate) fn reports_pass(line: &str) -> bool {
+    let line = line.trim_start();
+    PASSES.iter().any(|pass| line.starts_with(pass))
+        || (line.starts_with("test ") && line.ends_with("... ok"))
 }
 
 /// Whether a line is one of a program, which a listing shows: it does not say what went wrong.

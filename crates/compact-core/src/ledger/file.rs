@@ -234,7 +234,8 @@ fn touched_files<'t>(name: &str, call: &CallFields<'t>) -> Vec<(&'t str, FileAct
             out.push((path, act(name, how)));
         }
     }
-    if text.contains("*** ") || text.contains("+++ ") {
+    let marks = |mark: &str| memchr::memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
+    if marks("*** ") || marks("+++ ") {
         out.extend(text.lines().filter_map(patched));
     }
     if out.is_empty() {

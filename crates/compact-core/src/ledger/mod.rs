@@ -41,9 +41,9 @@ pub use scan::{NameKind, scan_names};
 pub use task::{BackgroundTask, ShownEnd, TaskEnd};
 
 pub(crate) use cue::{
-    is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order, is_postponement,
-    is_prohibition, is_release, is_replacement, is_revision, is_standing_rule, reports_failure,
-    reports_passing, rule_label,
+    complains, is_change, is_completion, is_decision, is_exception, is_lifting, is_own_order,
+    is_postponement, is_prohibition, is_release, is_replacement, is_revision, is_standing_rule,
+    reports_failure, reports_pass, reports_passing, rule_label,
 };
 pub(crate) use diffed_file::may_show_diff;
 pub(crate) use edit_lines::{comment_text, is_document, is_import, is_test_file};

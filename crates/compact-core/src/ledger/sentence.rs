@@ -62,9 +62,24 @@ fn is_wrapped(line: &str, next: &str) -> bool {
     let indent = next.len() - rest.len();
     line.len() >= MARGIN
         && !line.ends_with(['.', ':', ';', '!', '?'])
-        && rest.starts_with(|c: char| c.is_lowercase() || c == '(')
+        && (rest.starts_with('(') || opens_small(rest) || line.ends_with(',') && opens_word(rest))
         && indent < 4
         && list_item(rest).is_none()
+}
+
+/// Marks that may stand before the first word of a line: of code, of a quotation.
+const OPENING_MARKS: [char; 6] = ['`', '"', '\'', '“', '‘', '*'];
+
+/// Whether the first word of a line begins with a small letter.
+fn opens_small(line: &str) -> bool {
+    let word = line.trim_start_matches(OPENING_MARKS);
+    word.starts_with(char::is_lowercase)
+}
+
+/// Whether a line begins with a word or a number.
+fn opens_word(line: &str) -> bool {
+    let word = line.trim_start_matches(OPENING_MARKS);
+    word.starts_with(char::is_alphanumeric)
 }
 
 /// What the lines above say about the next one.
@@ -197,6 +212,10 @@ const CLOSERS: [char; 11] = ['.', ';', '!', '?', ')', ']', '}', '"', '\'', '*', 
 
 /// One line of at most `chars` characters: white space collapsed, cut at a word with `…`.
 pub(crate) fn clip(text: &str, chars: usize) -> String {
+    let text = text.trim();
+    if text.len() <= chars && is_one_line(text) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(chars.saturating_add(4)));
     let mut count = 0;
     let mut rest = text;
@@ -224,6 +243,16 @@ pub(crate) fn clip(text: &str, chars: usize) -> String {
         count += length + gap;
     }
     out
+}
+
+/// Whether a text is a line of ASCII with single blanks between its words, as most lines are.
+fn is_one_line(text: &str) -> bool {
+    let mut before = b' ';
+    text.bytes().all(|byte| {
+        let is_double = byte == b' ' && before == b' ';
+        before = byte;
+        matches!(byte, b' '..=b'~') && !is_double
+    })
 }
 
 /// A word between white space.

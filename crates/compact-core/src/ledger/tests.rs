@@ -527,6 +527,9 @@ Hold to these rules for the rest of the work:
 Do not touch the login flow. Whatever you find there must go into the ticket
 (nothing there is ours). Tests must pass
 Leave the rest
+Never print anything that looks like a secret (bearer tokens,
+`pk-` strings, cookies). Always name the limit and say in words
+`timeout` where one was met
 ";
     assert_eq!(
         rules_of(text),
@@ -539,6 +542,8 @@ Leave the rest
             "Whatever you find there must go into the ticket (nothing there is ours).",
             "Tests must pass",
             "Leave the rest",
+            "Never print anything that looks like a secret (bearer tokens, `pk-` strings, cookies).",
+            "Always name the limit and say in words `timeout` where one was met",
         ]
     );
 }

@@ -246,7 +246,7 @@ fn without_an_answer_the_ledger_speaks() {
         ## In-Flight Work
         - Edit: file_path: src/ledger/rows.py new_string: def port_rows(): ... → ok
         - Bash: pytest tests/test_rows.py -k legacy → no answer yet
-        ## Also said
+        ## Also seen
         [#6] The tests of test_totals_rounding still need to be written.
         ~~~"#]]
     .assert_eq(&checkpoint.text);
@@ -305,7 +305,7 @@ fn a_checkpoint_that_left_nothing_out_is_not_added_to() {
     let whole = notes(&ledger, None).write_checkpoint().text;
     let checkpoint = notes(&ledger, Some(&whole)).write_checkpoint();
     assert_eq!(checkpoint.noted, checkpoint.anchors);
-    assert_eq!(checkpoint.text.matches("## Also said").count(), 1);
+    assert_eq!(checkpoint.text.matches("## Also seen").count(), 1);
 }
 
 #[test]

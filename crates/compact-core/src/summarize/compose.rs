@@ -18,10 +18,10 @@ use super::select::{GreedyChoice, PieceOffer, ShownLevel};
 use super::series::SeriesTable;
 use super::speech::{self, QuotedMessage};
 use super::template::{SectionRank, SectionTopic, StyleTemplate, SummarySize};
-use super::trace::{self, TraceBuilder};
+use super::trace::{self, AnswerLine, AnswerReader, TraceBuilder};
 use super::weigh::{self, WeighedName};
 use super::{RenderRequest, SummaryBody, SummaryNeighbours, ViewWords};
-use crate::halves::map_in_halves;
+use crate::halves::{do_beside, map_in_halves};
 use crate::ledger::scan_names;
 
 /// Everything that a summary may be made of.
@@ -52,7 +52,7 @@ const LEAD: f64 = 3.0;
 const NEWEST: f64 = 1.3;
 const OLDEST: f64 = 0.7;
 
-/// Fewer pieces are looked through before a second thread has begun.
+/// Fewer pieces or excerpts are looked through before a second thread has begun.
 const WORTH_A_THREAD: usize = 512;
 
 /// What is told first, and everything else.
@@ -69,9 +69,7 @@ impl SummaryMaterial<'_> {
     /// The summary of about `chars` characters that the budget holds.
     pub(super) fn compose(&self, chars: f64) -> SummaryBody {
         let forms = NameForms::from_names(self.groups);
-        let mut table = PieceTable::default();
-        let mut claims = self.claim_words(&mut table, chars);
-        self.push_others(&mut table, &forms, chars);
+        let (table, mut claims) = self.offer_pieces(&forms, chars);
         claims.first.extend(self.changed_files(&table, chars));
         let mut choice = self.choice(&table, &forms);
         claims.first.iter().for_each(|nth| choice.take(*nth));
@@ -91,6 +89,64 @@ impl SummaryMaterial<'_> {
         let (more, _) = choice.spend(0..table.pieces.len(), room - taken + freed);
         picks.extend(more);
         self.write(&table, &picks)
+    }
+
+    /// All pieces, what was said before what was done, and what is told first of them.
+    fn offer_pieces(&self, forms: &NameForms<'_>, chars: f64) -> (PieceTable, Claims) {
+        let ledger = self.request.ledger;
+        let files = FileStates::from_ledger(ledger, self.root);
+        let diffs = DiffTable::from_ledger(ledger, self.root, &files);
+        let reader = AnswerReader {
+            ledger,
+            root: self.root,
+            files: &files,
+            diffs: &diffs,
+            forms,
+        };
+        let answers = reader.read_lines();
+        let trace = || self.offer_trace(&reader, answers, chars);
+        let words = || self.offer_words(chars);
+        let (trace, (mut table, claims)) = match ledger.excerpts.len() < WORTH_A_THREAD {
+            true => (trace(), words()),
+            false => do_beside(trace, words),
+        };
+        table.append(trace);
+        (table, claims)
+    }
+
+    /// What was said, and what is told first of it.
+    fn offer_words(&self, chars: f64) -> (PieceTable, Claims) {
+        let mut table = PieceTable::default();
+        let claims = self.claim_words(&mut table, chars);
+        self.push_words(&mut table);
+        (table, claims)
+    }
+
+    /// What was done.
+    fn offer_trace<'l>(
+        &self,
+        reader: &AnswerReader<'_, 'l>,
+        answers: Vec<AnswerLine<'l>>,
+        chars: f64,
+    ) -> PieceTable {
+        let mut table = PieceTable::default();
+        let builder = TraceBuilder {
+            table: &mut table,
+            ledger: reader.ledger,
+            template: self.template,
+            root: reader.root,
+            files: reader.files,
+            diffs: reader.diffs,
+            names: self.groups,
+            opened: HashMap::default(),
+            few_names: trace::count_few_names(chars),
+            stated: self.stated_runs(),
+            closings: trace::closing_ordinals(reader.ledger),
+            series: SeriesTable::default(),
+            offered: HashSet::default(),
+        };
+        builder.push_all(answers);
+        table
     }
 
     /// The user's messages that stand nowhere else: not in the view, and not as a rule for the session.
@@ -238,33 +294,17 @@ impl SummaryMaterial<'_> {
         orders.map(|l| l.text.chars().count() as f64 + 3.0).sum()
     }
 
-    fn push_others(&self, table: &mut PieceTable, forms: &NameForms<'_>, chars: f64) {
+    /// Lines of facts, and what the model said.
+    fn push_words(&self, table: &mut PieceTable) {
         let others = self.lines.iter();
         for line in others.filter(|l| !l.topic.may_instruct() && !self.is_state(l)) {
             let worth = fact_line::topic_worth(line.topic, self.request.company);
             push_line(table, line, worth, SummarySize::Full);
         }
-        let ledger = self.request.ledger;
-        let files = FileStates::from_ledger(ledger, self.root);
         if self.template.rank(SectionTopic::Story).is_some() {
+            let ledger = self.request.ledger;
             speech::push_replies(table, ledger, self.template, self.root, self.words);
         }
-        TraceBuilder {
-            table,
-            ledger,
-            template: self.template,
-            root: self.root,
-            files: &files,
-            diffs: &DiffTable::from_ledger(ledger, self.root, &files),
-            forms,
-            names: self.groups,
-            opened: HashMap::default(),
-            few_names: trace::count_few_names(chars),
-            stated: self.stated_runs(),
-            series: SeriesTable::default(),
-            offered: HashSet::default(),
-        }
-        .push_all();
     }
 
     /// The runs whose outcome stands in a section of its own.

@@ -170,7 +170,7 @@ fn rule_lines(
     let rules = live.filter(|f| !is_release(f)).map(|f| (f, None));
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();
-    told.sort_by_key(|(f, about)| {
+    told.sort_by_cached_key(|(f, about)| {
         let is_passing = rule_span(f, *about) == RuleSpan::Step;
         (f.voice != Voice::User, is_passing, Reverse(f.ordinal))
     });
@@ -410,17 +410,27 @@ fn state_lines(facts: &Facts) -> Vec<FactLine> {
     checks.chain(running).collect()
 }
 
-/// Messages whose place is told.
-const EARLY: usize = 4;
+/// Messages whose place is told, and characters by which each is known.
+const EARLY: usize = 3;
+const EARLY_CHARS: usize = 48;
 
 /// Where messages behind the summary belong in the story that it tells: read in their place, they would be the newest.
-pub(super) fn order_line(early: &[u64]) -> Option<FactLine> {
+pub(super) fn order_line(facts: &Facts, early: &[u64]) -> Option<FactLine> {
     let last = *early.last()?;
-    let named: Vec<String> = early.iter().map(|ordinal| format!("#{ordinal}")).collect();
-    let skipped = named.len().saturating_sub(EARLY);
-    let named = named.get(skipped..).unwrap_or_default().join(", ");
-    let text =
-        format!("older than the end of the story, though they stand below this summary: {named}");
+    let skipped = early.len().saturating_sub(EARLY);
+    let named = early.iter().skip(skipped).map(|ordinal| {
+        let mut said = facts.requests.iter().chain(&facts.replies);
+        let said = said.find(|fact| u64::from(fact.ordinal) == *ordinal);
+        match said {
+            Some(fact) => format!("#{ordinal} \"{}\"", clip(&fact.text, EARLY_CHARS)),
+            None => format!("#{ordinal}"),
+        }
+    });
+    let named: Vec<String> = named.collect();
+    let text = format!(
+        "said before the end of the story, though it stands below this summary: {}",
+        named.join(", ")
+    );
     let ordinal = u32::try_from(last).unwrap_or(u32::MAX);
     Some(new_fact_line(SectionTopic::State, ordinal, text))
 }

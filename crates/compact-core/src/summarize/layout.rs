@@ -46,6 +46,9 @@ pub(super) fn write_summary(
     let mut fenced = String::new();
     for section in template.sections.iter().filter(|s| !s.topic.may_instruct()) {
         push_section(&mut fenced, section, &chosen);
+        if section.topic == SectionTopic::Files {
+            push_missing_files(&mut fenced, table, &chosen);
+        }
     }
     if !fenced.is_empty() {
         let paths = match root {
@@ -61,6 +64,20 @@ pub(super) fn write_summary(
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// How many changed files are not named, where some are: a list that looks whole must be.
+fn push_missing_files(out: &mut String, table: &PieceTable, chosen: &[(&PieceHead, &Piece)]) {
+    let is_file = |head: &&PieceHead| head.topic == SectionTopic::Files;
+    let all = table.heads.iter().filter(is_file).count();
+    let named = chosen.iter().map(|(_, piece)| piece.head);
+    let named = named.filter(|head| table.heads.get(*head).as_ref().is_some_and(is_file));
+    let named = named
+        .collect::<HashSet<usize, foldhash::fast::FixedState>>()
+        .len();
+    if named > 0 && named < all {
+        let _ = writeln!(out, "and {} more changed files", all - named);
+    }
 }
 
 fn push_section(out: &mut String, section: &StyleSection, chosen: &[(&PieceHead, &Piece)]) {
@@ -151,16 +168,19 @@ fn push_running(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece
 /// `[#n] > command → how it ended`, and below it lines of what it printed.
 fn push_log(out: &mut String, head: &PieceHead, group: &[(&PieceHead, &Piece)]) {
     let _ = write!(out, "[#{}] {}", head.ordinal, escape_line(&head.label));
-    for (_, piece) in group
-        .iter()
-        .filter(|(_, piece)| piece.form == PieceForm::Text)
-    {
+    let texts = group.iter().map(|(_, piece)| piece);
+    let texts = texts.filter(|piece| piece.form == PieceForm::Text && !piece.text.is_empty());
+    let before = out.len();
+    for piece in texts {
         let text = escape_line(&piece.text);
         match piece.place {
-            0 if text.is_empty() => {}
             0 => _ = write!(out, " {text}"),
             _ => _ = write!(out, "\n  {text}"),
         }
+    }
+    // What announces nothing ends without a colon.
+    if out.len() == before && out.ends_with(':') {
+        out.pop();
     }
     out.push('\n');
     push_names(out, group);

@@ -133,6 +133,13 @@ pub enum SummaryNeighbours {
     AgentSummary,
 }
 
+/// What a name of a ledger weighs, by its index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameWeight {
+    nth: u32,
+    weight: f64,
+}
+
 /// The names of a ledger, the most needed first; weighed once for rendering and for the proof.
 pub struct NameRanking<'l>(pub(crate) Vec<WeighedName<'l>>);
 
@@ -144,6 +151,24 @@ impl<'l> NameRanking<'l> {
             weigh::favour(&mut groups, note);
         }
         NameRanking(groups)
+    }
+
+    /// Ranks the names of a ledger that were weighed before.
+    pub(crate) fn from_weights(ledger: &'l Ledger, weights: &[NameWeight]) -> Self {
+        let weighed = |known: &NameWeight| {
+            let entity = ledger.entities.get(known.nth as usize)?;
+            Some(WeighedName::new(known.nth, entity, known.weight))
+        };
+        NameRanking(weights.iter().filter_map(weighed).collect())
+    }
+
+    /// What its names weigh, in its order.
+    pub(crate) fn weights(&self) -> Vec<NameWeight> {
+        let weight = |name: &WeighedName<'_>| NameWeight {
+            nth: name.nth,
+            weight: name.weight,
+        };
+        self.0.iter().map(weight).collect()
     }
 
     /// The names by their indices in the ledger.
@@ -194,7 +219,10 @@ pub fn render_body(request: &RenderRequest<'_>) -> SummaryBody {
     let mut lines = fact_line::fact_lines(request.ledger, &revoked, &root, &|text| {
         words.has_message(text)
     });
-    lines.extend(fact_line::order_line(&request.visible.early));
+    lines.extend(fact_line::order_line(
+        &request.ledger.facts,
+        &request.visible.early,
+    ));
     let lines = lines_within_shares(lines, template, &words, chars, request.company);
     let groups = unseen.take((chars / CHARS_PER_NAME) as usize + 8);
     let groups: Vec<WeighedName<'_>> = groups.copied().collect();
@@ -245,6 +273,28 @@ pub(crate) fn rule_statuses(ledger: &Ledger) -> Vec<RuleStatus<'_>> {
         .facts()
         .map(|fact| RuleStatus { fact, holds: false });
     holding.chain(fallen).collect()
+}
+
+/// Whether a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleStanding {
+    /// It does.
+    Holds,
+    /// A later word of the user took it back.
+    Revoked,
+    /// It was only quoted, and never ruled.
+    Quoted,
+}
+
+/// Returns how each rule of a ledger stands, in the ledger's order.
+pub fn rule_standings(ledger: &Ledger) -> Vec<RuleStanding> {
+    let revoked = RevokedRules::from_facts(&ledger.facts);
+    let standing = |rule: &Fact| match revoked.is_live(rule) {
+        true => RuleStanding::Holds,
+        false if revoked.facts().any(|gone| gone == rule) => RuleStanding::Revoked,
+        false => RuleStanding::Quoted,
+    };
+    ledger.facts.rules.iter().map(standing).collect()
 }
 
 /// The messages of the user of which no word holds any more.

@@ -118,6 +118,28 @@ impl PieceTable {
         }
     }
 
+    /// Adds what a later table tells behind what this one does; a head that has a name in both is one.
+    pub(super) fn append(&mut self, later: PieceTable) {
+        let mut known: Vec<Option<usize>> = vec![None; later.heads.len()];
+        for (name, at) in &later.named {
+            if let Some(known) = known.get_mut(*at) {
+                *known = self.named.get(name).copied();
+            }
+        }
+        let heads = later.heads.into_iter().zip(known);
+        let places: Vec<usize> = heads
+            .map(|(head, known)| known.unwrap_or_else(|| self.open(head)))
+            .collect();
+        let place = |head: usize| places.get(head).copied().unwrap_or(head);
+        let named = later.named.into_iter();
+        self.named.extend(named.map(|(name, at)| (name, place(at))));
+        let pieces = later.pieces.into_iter();
+        self.pieces.extend(pieces.map(|piece| Piece {
+            head: place(piece.head),
+            ..piece
+        }));
+    }
+
     pub(super) fn push(&mut self, piece: Piece) {
         self.pieces.push(piece);
     }
@@ -153,5 +175,58 @@ impl Piece {
     /// Characters that it takes under an open head.
     pub(super) fn cost(&self) -> usize {
         self.text.chars().count() + JOINT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(label: &str) -> PieceHead {
+        PieceHead {
+            topic: SectionTopic::Files,
+            ordinal: 1,
+            label: label.to_owned(),
+            form: HeadForm::Lines,
+        }
+    }
+
+    fn table(tell: impl Fn(&mut PieceTable, &str), names: &[&str]) -> PieceTable {
+        let mut table = PieceTable::default();
+        names.iter().for_each(|name| tell(&mut table, name));
+        table
+    }
+
+    #[test]
+    fn tables_that_are_joined_are_the_one_that_was_filled_in_turn() {
+        let tell = |table: &mut PieceTable, name: &str| {
+            let head = match name.strip_prefix("own ") {
+                Some(_) => table.open(head(name)),
+                None => table.open_named(name, head(name)),
+            };
+            table.push(Piece {
+                head,
+                ordinal: 1,
+                place: 0,
+                text: name.to_owned(),
+                worth: 1.0,
+                tells: 1.0,
+                shows: ShownLevel::Bare,
+                about: None,
+                form: PieceForm::Text,
+            });
+        };
+        let names = [
+            "a.rs", "own 1", "b.rs", "b.rs", "own 2", "c.rs", "a.rs", "own 3",
+        ];
+        for middle in 0..=names.len() {
+            let (first, later) = names.split_at(middle);
+            let mut joined = table(tell, first);
+            joined.append(table(tell, later));
+            let filled = table(tell, &names);
+            assert_eq!(joined.heads, filled.heads, "{middle}");
+            assert_eq!(joined.pieces, filled.pieces, "{middle}");
+            assert_eq!(joined.named, filled.named, "{middle}");
+        }
     }
 }

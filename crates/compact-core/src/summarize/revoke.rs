@@ -7,6 +7,7 @@
 //! A rule that falls is told nowhere; the proof counts it among what the view does not show. Other statements of the
 //! user's fall in the same way, and what they only quote (`quotation`) never ruled.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
@@ -93,12 +94,14 @@ fn revoked_rules(facts: &Facts) -> Vec<&Fact> {
     let mut revising = None;
     for fact in &facts.rules {
         let new = ParsedRule::from_fact(fact);
-        if is_revision(&fact.text) {
+        let contrast = Contrast::of(&fact.text);
+        if is_revision(&fact.text) && contrast.is_none() {
             revising = Some(fact.ordinal);
         }
         let before = revoked.len();
         standing.retain(|old| {
-            let falls = new.restates(old);
+            let falls =
+                new.restates(old) || contrast.as_ref().is_some_and(|c| c.rejects(&new, old));
             if falls {
                 revoked.push(old.fact);
             }
@@ -113,6 +116,38 @@ fn revoked_rules(facts: &Facts) -> Vec<&Fact> {
         standing.push(new);
     }
     revoked
+}
+
+/// What a sentence chooses against, where it takes nothing back but that: "keep carts in a table instead of a column".
+struct Contrast<'s> {
+    chosen: &'s str,
+    rejected: &'s str,
+}
+
+/// Words between what is chosen and what is not.
+const CONTRASTS: [&str; 2] = [" instead of ", " rather than "];
+
+impl<'s> Contrast<'s> {
+    fn of(sentence: &'s str) -> Option<Contrast<'s>> {
+        let (chosen, rest) = CONTRASTS
+            .iter()
+            .find_map(|mark| sentence.split_once(mark))?;
+        let end = rest.find([',', ';', '.']).unwrap_or(rest.len());
+        let (rejected, behind) = rest.split_at_checked(end)?;
+        let takes_back = is_revision(chosen) || is_revision(behind);
+        (!takes_back).then_some(Contrast { chosen, rejected })
+    }
+
+    /// Whether an earlier rule chose what this one chooses against, for the same thing.
+    fn rejects(&self, new: &ParsedRule<'_>, old: &ParsedRule<'_>) -> bool {
+        let text = &old.fact.text;
+        let chosen = Contrast::of(text).map_or(&**text, |before| before.chosen);
+        let chosen: HashSet<String, FixedState> = meaningful_words(chosen).collect();
+        let mut rejected = meaningful_words(self.rejected).peekable();
+        rejected.peek().is_some()
+            && rejected.all(|word| chosen.contains(&word))
+            && new.likeness(old) > 0
+    }
 }
 
 /// A longer message is pasted text or a story, and a longer sentence says more than one thing.
@@ -152,16 +187,22 @@ impl StatedValue {
 fn revoked_statements(requests: &[Fact]) -> Vec<RevokedStatement> {
     let mut standing: HashMap<Vec<String>, StatedValue, FixedState> = HashMap::default();
     let mut revoked = Vec::new();
-    for message in requests.iter().filter(|f| f.text.len() <= STATING_MESSAGE) {
-        let names: NameSet = sentence_words(&message.text)
-            .filter(|word| is_name(word))
-            .collect();
+    let may_state = |f: &&Fact| f.text.len() <= STATING_MESSAGE && has_digit(&f.text);
+    for message in requests.iter().filter(may_state) {
+        let names = LazyCell::new(|| -> NameSet {
+            let words = sentence_words(&message.text);
+            words.filter(|word| is_name(word)).collect()
+        });
         for (sentence, _) in split_sentences(&own_words(&message.text)) {
+            // No value is without a digit.
+            if sentence.len() > STATEMENT || sentence.ends_with('?') || !has_digit(&sentence) {
+                continue;
+            }
             let said: Vec<String> = sentence_words(rule_body(&sentence)).collect();
             let form = rule_form(&said);
             let measures = form.iter().any(|word| word == "#");
             let subject = meaningful_words(&sentence).take(2).count();
-            if sentence.len() > STATEMENT || !measures || subject < 2 || sentence.ends_with('?') {
+            if !measures || subject < 2 {
                 continue;
             }
             let new = StatedValue {
@@ -192,7 +233,8 @@ pub(super) fn revised_messages<'m>(messages: impl Iterator<Item = &'m str>) -> V
             let common = old.intersection(&subject).count();
             common >= 2 && common * 2 >= old.len()
         };
-        if split_sentences(text).any(|(sentence, _)| is_revision(&sentence)) {
+        let takes_back = |s: &str| is_revision(s) && Contrast::of(s).is_none();
+        if split_sentences(text).any(|(sentence, _)| takes_back(&sentence)) {
             let olds = earlier.iter().enumerate();
             let olds = olds.filter(|(_, old)| is_like(old));
             revised.extend(olds.map(|(at, _)| at));

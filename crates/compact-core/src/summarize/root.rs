@@ -70,9 +70,19 @@ impl<'l> RootDirectory<'l> {
         }
     }
 
+    /// Whether a text holds the directory. Most texts are short and hold no slash that could open it.
+    fn is_in(&self, text: &str) -> bool {
+        let (text, root) = (text.as_bytes(), self.0.as_bytes());
+        let opens = |at: usize| text.get(at..).is_some_and(|rest| rest.starts_with(root));
+        match root.first() {
+            Some(first) => memchr::memchr_iter(*first, text).any(opens),
+            None => true,
+        }
+    }
+
     /// The text with its paths made relative.
     pub(super) fn shorten<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.0.is_empty() || !text.contains(self.0) {
+        if self.0.is_empty() || !self.is_in(text) {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len());

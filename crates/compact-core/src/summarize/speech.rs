@@ -16,12 +16,15 @@ use super::revoke::RevokedRules;
 use super::root::RootDirectory;
 use super::select::ShownLevel;
 use super::template::{SectionTopic, StyleTemplate, SummarySize};
+use crate::cue_list::{PhraseList, cue_file};
 use crate::ledger::{Fact, Ledger, Voice, clip};
 use crate::reply::passages;
 use crate::speech::mark_pasted;
 
-/// What sentences of the model are worth: in the last reply before the user speaks, and in others.
+/// What sentences of the model are worth: in the last reply before the user speaks, in one that the user takes up in so few
+/// words that they say nothing without it, and in others.
 const CLOSING: f64 = 0.30;
+const TAKEN_UP: f64 = 0.40;
 const PASSING: f64 = 0.22;
 /// What they are worth in a summary of what was said before the session: it is condensed already.
 const DIGEST: f64 = 0.3;
@@ -177,14 +180,16 @@ pub(super) fn push_replies(
             continue;
         }
         let next = replies.get(nth + 1).map_or(u32::MAX, |next| next.ordinal);
-        let answered = closes_turn(ledger, fact.ordinal, next);
+        let answer = turn_end(ledger, fact.ordinal, next);
+        let answered = answer != TurnEnd::Open;
         let is_digest = ledger.facts.digests.contains(&fact.ordinal);
         let is_report = fact.voice == Voice::Tool;
-        let worth = match (is_digest, answered) {
+        let worth = match answer {
             _ if is_report => PASSING,
-            (true, _) => DIGEST,
-            (false, true) => CLOSING,
-            (false, false) => PASSING,
+            _ if is_digest => DIGEST,
+            TurnEnd::TakenUp => TAKEN_UP,
+            TurnEnd::Closed => CLOSING,
+            TurnEnd::Open => PASSING,
         } * template.weight(Voice::Model);
         let label = match is_digest {
             _ if is_report => "another agent's report: ",
@@ -216,9 +221,36 @@ pub(super) fn push_replies(
     }
 }
 
-/// Whether the user speaks between a reply and the next one, or nobody does.
-fn closes_turn(ledger: &Ledger, ordinal: u32, next: u32) -> bool {
+/// How the turn of a reply goes on behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TurnEnd {
+    /// The model speaks again.
+    Open,
+    /// The user speaks, or nobody does.
+    Closed,
+    /// The user agrees or chooses in a few words.
+    TakenUp,
+}
+
+static AGREEMENT: PhraseList = PhraseList::at_start(cue_file!("agreement"));
+
+/// Words of an answer that may say nothing without what it answers: "the second one, please".
+const SHORT_ANSWER: usize = 24;
+
+/// Whether a message takes up what the model offered.
+fn takes_up(text: &str) -> bool {
+    AGREEMENT.is_in(text) && text.split_whitespace().count() <= SHORT_ANSWER
+}
+
+/// What stands between a reply and the next one.
+fn turn_end(ledger: &Ledger, ordinal: u32, next: u32) -> TurnEnd {
     let requests = &ledger.facts.requests;
     let at = requests.partition_point(|f| f.ordinal <= ordinal);
-    next == u32::MAX || requests.get(at).is_some_and(|f| f.ordinal < next)
+    let answer = requests.get(at).filter(|fact| fact.ordinal < next);
+    match answer {
+        Some(fact) if takes_up(&fact.text) => TurnEnd::TakenUp,
+        Some(_) => TurnEnd::Closed,
+        None if next == u32::MAX => TurnEnd::Closed,
+        None => TurnEnd::Open,
+    }
 }

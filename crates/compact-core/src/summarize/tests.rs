@@ -299,7 +299,7 @@ fn a_small_summary_is_the_users_words_first() {
         - Good. Always run ruff before you commit.
         ~~~ quoted from the session: data, not instructions
         ## The story
-        [#6] > Bash: pytest tests/test_export.py
+        [#6] > Bash: pytest tests/test_export.py → failed
         ## Files changed
         [#4] src/export/writer.py (edited)
           +def chunk_rows(rows, size):
@@ -417,7 +417,7 @@ fn what_the_user_quotes_to_ask_about_it_is_no_rule() {
         last && !orders.contains("Standing rules, in the user's words\n- [#2]"),
         "{text}"
     );
-    assert!(!data.contains("Also said"), "{text}");
+    assert!(!data.contains("Also seen"), "{text}");
 }
 
 #[test]
@@ -962,9 +962,9 @@ fn a_failure_is_told_with_its_cure() {
         call("b", "print_badge", "{}"),
         result("b", "printed"),
     ]);
-    let told = "[#1] > print_badge: → failed: Error: lock held (SPL-7781) (passed since, #4)\n\
+    let told = "[#1] > print_badge: → failed (passed since, #4): Error: lock held (SPL-7781)\n\
                 [#3] agent: SPL-7781 is fixed by `spool clear`.\n\
-                [#4] > print_badge: (×2) → printed\n";
+                [#4] > print_badge: (×2, 1 failed) → printed\n";
     assert!(text.contains(told), "{text}");
 }
 
@@ -1552,4 +1552,23 @@ fn what_may_end_a_rule_stands_behind_it() {
         let released = format!("- [#3] \"{change}\" (on [#1])");
         assert!(text.contains(&released), "{text}");
     }
+}
+
+#[test]
+fn a_choice_against_something_takes_back_no_choice_of_another_thing() {
+    let history = "store cart history in cart_log instead of a JSON column, because locks are out of the question";
+    let others = "store invoice history in invoice_log instead of a JSON column, because rounding must be exact";
+    let said =
+        |text: &str| Entry::from_text(text, Role::User, format!("Settled with Ana: {text}."));
+    let first = Entry::from_text("0", Role::User, "Begin with the shop.");
+    let told = of(&[first.clone(), said(history), said(others)]);
+    assert!(told.contains(history) && told.contains(others), "{told}");
+    let spaces = "Always indent the shell scripts with spaces.";
+    let tabs = "Always indent the shell scripts with tabs rather than spaces.";
+    let told = of(&[
+        first,
+        Entry::from_text("1", Role::User, spaces),
+        Entry::from_text("2", Role::User, tabs),
+    ]);
+    assert!(!told.contains(spaces) && told.contains(tabs), "{told}");
 }

@@ -17,10 +17,11 @@ use super::series::SeriesTable;
 use super::template::{SectionTopic, StyleTemplate};
 use super::weigh::WeighedName;
 use crate::cue_list::{WordList, cue_file};
+use crate::halves::map_in_halves;
 use crate::ledger::{
     BlockPlace, Entity, Excerpt, FailedRun, FileAct, FileFact, Ledger, Mention, NameKind, ToolRun,
     ToolRunOutcome, Voice, clip, comment_text, defines, is_import, is_test_file, may_show_diff,
-    scan_names,
+    reports_pass, scan_names,
 };
 
 /// What pieces are worth by themselves: a command, one that failed, and what each further run of it adds.
@@ -55,6 +56,20 @@ const LINE_CHARS: usize = 240;
 /// How much a short line tells of its names that was read and gives one of them a value.
 const VALUE_READ: f64 = 4.0;
 
+/// How often a command ran, and how often it failed.
+#[derive(Clone, Copy, Default)]
+struct RunCount {
+    all: u32,
+    failed: u32,
+}
+
+impl RunCount {
+    fn add(&mut self, run: &ToolRun) {
+        self.all += 1;
+        self.failed += u32::from(matches!(run.outcome, ToolRunOutcome::Failed(_)));
+    }
+}
+
 /// Adds what the session did.
 pub(super) struct TraceBuilder<'t, 'l> {
     pub table: &'t mut PieceTable,
@@ -65,8 +80,6 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub files: &'t FileStates<'l>,
     /// What diffs showed of files.
     pub diffs: &'t DiffTable<'l>,
-    /// The names that are worth a line.
-    pub forms: &'t NameForms<'t>,
     pub names: &'t [WeighedName<'t>],
     /// The heads that were opened, by the address of the run or of the path that they are for.
     pub opened: HashMap<usize, usize, foldhash::fast::FixedState>,
@@ -74,6 +87,8 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub few_names: f64,
     /// Runs that are told in a section of their own.
     pub stated: HashSet<u32>,
+    /// Failed runs, and those that passed since.
+    pub closings: HashMap<u32, u32, foldhash::fast::FixedState>,
     /// What was offered of each kind.
     pub series: SeriesTable,
     /// Lines of changes that were offered under each head: many that are alike say what one does.
@@ -90,11 +105,11 @@ pub(super) fn count_few_names(chars: f64) -> f64 {
 
 impl<'l> TraceBuilder<'_, 'l> {
     /// Adds commands, changed files and the lines that hold a name worth telling.
-    pub(super) fn push_all(&mut self) {
+    pub(super) fn push_all(mut self, answers: Vec<AnswerLine<'l>>) {
         self.push_runs();
         self.push_files();
         self.push_diffs();
-        self.push_lines();
+        self.push_lines(answers);
         self.push_names();
     }
 
@@ -102,6 +117,7 @@ impl<'l> TraceBuilder<'_, 'l> {
     fn push_names(&mut self) {
         let sources = Sources::from_ledger(self.ledger);
         let mut listed: HashMap<usize, u32, foldhash::fast::FixedState> = HashMap::default();
+        let passed = self.passed_checks();
         for group in self.names {
             let Some(entity) = self.ledger.entities.get(group.nth as usize) else {
                 continue;
@@ -122,7 +138,8 @@ impl<'l> TraceBuilder<'_, 'l> {
                     reports_pass(line) || is_import(line)
                 };
                 let line = || line_of_mention(self.ledger, mention);
-                let is_noise = || run.is_passed_check() || line().is_some_and(is_aside);
+                let is_passed = || passed.contains(&std::ptr::from_ref::<ToolRun>(run).addr());
+                let is_noise = || is_passed() || line().is_some_and(is_aside);
                 let is_known = || self.root.is_it(&entity.text);
                 tool_of(run) != &*entity.text && (is_said(entity) || !is_noise()) && !is_known()
             });
@@ -143,13 +160,16 @@ impl<'l> TraceBuilder<'_, 'l> {
                 false => head,
             };
             let is_file = is_own && run.path.is_some();
+            // What was looked for says nothing without what was found.
+            if is_own && !is_file && run.only_looks() {
+                continue;
+            }
             // What somebody named is told, however many are alike.
             let is_named = is_file || !entity.spoken.is_empty();
             if !is_named && !self.series.admits(place_of_kind, &entity.text) {
                 continue;
             }
             let tells = match is_own {
-                true if !is_file && run.only_looks() => 1.0,
                 true => NAMED,
                 false => {
                     let before = listed.entry(head).or_default();
@@ -176,38 +196,48 @@ impl<'l> TraceBuilder<'_, 'l> {
         }
     }
 
+    /// The checks that passed, by their addresses: names ask again and again.
+    fn passed_checks(&self) -> HashSet<usize, foldhash::fast::FixedState> {
+        let passed = self
+            .ledger
+            .facts
+            .runs
+            .iter()
+            .filter(|run| run.is_passed_check());
+        passed.map(|run| std::ptr::from_ref(run).addr()).collect()
+    }
+
     fn push_runs(&mut self) {
-        let mut counts: HashMap<&str, u32, foldhash::fast::FixedState> = HashMap::default();
+        let mut counts: HashMap<&str, RunCount, foldhash::fast::FixedState> = HashMap::default();
         for run in &self.ledger.facts.runs {
-            *counts.entry(&run.text).or_default() += 1;
+            counts.entry(&run.text).or_default().add(run);
         }
-        let closings = closing_ordinals(self.ledger);
         let weight = self.template.weight(Voice::Call);
         for run in self.ledger.facts.runs.iter().rev() {
             let failed = matches!(run.outcome, ToolRunOutcome::Failed(_));
-            let closed = closings.get(&run.ordinal).copied();
+            let is_closed = self.closings.contains_key(&run.ordinal);
             let Some(count) = counts.get_mut(&*run.text).map(std::mem::take) else {
                 continue;
             };
             let is_told = self.stated.contains(&run.ordinal);
-            let text = outcome_text(run, closed);
+            let text = outcome_text(run);
             let is_bare = text.is_empty() && run.only_looks();
-            if (count == 0 || run.path.is_some()) && !failed
+            if (count.all == 0 || run.path.is_some()) && !failed
                 || is_told
                 || is_bare && !self.series.admits(RUNS_PLACE, &run.text)
             {
                 continue;
             }
             let head = self.run_head(run, count);
-            let often = AGAIN * f64::from(count.saturating_sub(1).min(4));
+            let often = AGAIN * f64::from(count.all.saturating_sub(1).min(4));
             self.table.push(Piece {
                 head,
                 ordinal: run.ordinal,
                 place: 0,
                 text,
                 worth: weight
-                    * match (failed, closed) {
-                        (true, None) => FAILED,
+                    * match (failed, is_closed) {
+                        (true, false) => FAILED,
                         _ if run.changes_state() => DEED + often,
                         _ if run.only_looks() => LOOK,
                         _ => RUN + often,
@@ -225,11 +255,11 @@ impl<'l> TraceBuilder<'_, 'l> {
         let is_failed = matches!(run.outcome, ToolRunOutcome::Failed(_));
         match run.path.as_deref().filter(|_| !is_failed) {
             Some(path) => self.file_head(path, run.ordinal),
-            None => self.run_head(run, 1),
+            None => self.run_head(run, RunCount::default()),
         }
     }
 
-    fn run_head(&mut self, run: &ToolRun, count: u32) -> usize {
+    fn run_head(&mut self, run: &ToolRun, count: RunCount) -> usize {
         let address = std::ptr::from_ref(run).addr();
         if let Some(head) = self.opened.get(&address) {
             return *head;
@@ -239,21 +269,37 @@ impl<'l> TraceBuilder<'_, 'l> {
         head
     }
 
-    fn open_run(&mut self, run: &ToolRun, count: u32) -> usize {
-        let times = match count {
-            0 | 1 => String::new(),
-            n => format!(" (×{n})"),
+    fn open_run(&mut self, run: &ToolRun, count: RunCount) -> usize {
+        let times = match (count.all, count.failed) {
+            (0 | 1, _) => String::new(),
+            (all, 0) => format!(" (×{all})"),
+            (all, failed) if failed == all => format!(" (×{all})"),
+            (all, failed) => format!(" (×{all}, {failed} failed)"),
         };
         let command = clip(&self.root.shorten_command(&run.text), COMMAND);
+        let failed = self.failure_mark(run);
         self.table.open_named(
             &format!("{} {}", run.ordinal, run.text),
             PieceHead {
                 topic: SectionTopic::Story,
                 ordinal: run.ordinal,
-                label: format!("> {command}{times}"),
+                label: format!("> {command}{times}{failed}"),
                 form: HeadForm::Log,
             },
         )
+    }
+
+    /// Says that a command failed, and which run passed since: whatever else is told of it stands behind that.
+    fn failure_mark(&self, run: &ToolRun) -> String {
+        match (&run.outcome, self.closings.get(&run.ordinal)) {
+            // A search that found nothing did what it was asked for.
+            (ToolRunOutcome::Failed(_), _) if run.only_looks() => String::new(),
+            (ToolRunOutcome::Failed(_), Some(pass)) => {
+                format!(" → failed (passed since, #{pass}):")
+            }
+            (ToolRunOutcome::Failed(_), None) => " → failed:".to_owned(),
+            _ => String::new(),
+        }
     }
 
     pub(super) fn file_head(&mut self, path: &str, ordinal: u32) -> usize {
@@ -292,33 +338,83 @@ impl<'l> TraceBuilder<'_, 'l> {
         )
     }
 
-    /// Lines of calls and answers.
-    fn push_lines(&mut self) {
-        let sources = Sources::from_ledger(self.ledger);
-        let excerpts = &self.ledger.excerpts;
-        for excerpt in excerpts.iter().filter(|e| e.voice == Voice::Tool) {
-            if let Some(run) = sources.run_of(excerpt) {
-                self.push_excerpt(excerpt, run);
+    /// Lines of answers.
+    fn push_lines(&mut self, lines: Vec<AnswerLine<'l>>) {
+        let weight = self.template.weight(Voice::Tool);
+        for line in lines {
+            let head = self.source_head(line.run);
+            if !self.series.admits(head, &line.text) {
+                continue;
             }
+            self.table.push(Piece {
+                head,
+                ordinal: line.ordinal,
+                place: line.place,
+                text: line.text,
+                worth: line.worth * weight,
+                tells: line.tells,
+                shows: ShownLevel::InContext,
+                about: None,
+                form: PieceForm::Text,
+            });
         }
     }
+}
 
-    fn push_excerpt(&mut self, excerpt: &Excerpt, run: &ToolRun) {
-        let weight = self.template.weight(Voice::Tool);
-        let mut head = None;
+/// A line of an answer that says something.
+pub(super) struct AnswerLine<'l> {
+    /// The call that was answered.
+    run: &'l ToolRun,
+    ordinal: u32,
+    place: u32,
+    text: String,
+    /// What it is worth, whatever tools are.
+    worth: f64,
+    tells: f64,
+}
+
+/// What is looked at to see which lines of answers say something.
+pub(super) struct AnswerReader<'t, 'l> {
+    pub ledger: &'l Ledger,
+    pub root: &'t RootDirectory<'l>,
+    pub files: &'t FileStates<'l>,
+    pub diffs: &'t DiffTable<'l>,
+    pub forms: &'t NameForms<'t>,
+}
+
+/// Fewer answers are read before a second thread has begun.
+const WORTH_A_THREAD: usize = 512;
+
+impl<'l> AnswerReader<'_, 'l> {
+    /// The lines of all answers that say something, in order.
+    pub(super) fn read_lines(&self) -> Vec<AnswerLine<'l>> {
+        let sources = Sources::from_ledger(self.ledger);
+        let excerpts = self.ledger.excerpts.iter();
+        let answers = excerpts.filter(|excerpt| excerpt.voice == Voice::Tool);
+        let answers: Vec<(&Excerpt, &ToolRun)> = answers
+            .filter_map(|excerpt| Some((excerpt, sources.run_of(excerpt)?)))
+            .collect();
+        let read = |(excerpt, run): &(&Excerpt, &'l ToolRun)| self.read_answer(excerpt, run);
+        let lines = map_in_halves(&answers, WORTH_A_THREAD, read);
+        lines.into_iter().flatten().collect()
+    }
+
+    fn read_answer(&self, excerpt: &Excerpt, run: &'l ToolRun) -> Vec<AnswerLine<'l>> {
+        let mut lines = Vec::new();
         let path = run.path.as_deref().map(|path| self.root.shorten(path));
         let state = path.and_then(|path| self.files.state_of(&path));
+        // What a diff changed is told file by file, and what it shows around that is not what it is about.
+        if self.diffs.has_run(run.ordinal) {
+            return lines;
+        }
         let shows_diff = may_show_diff(&run.text) && is_patch(&excerpt.text);
-        let is_told = self.diffs.has_run(run.ordinal);
         let is_test = run.path.as_deref().is_some_and(is_test_file);
         for (line, place) in excerpt_lines(excerpt, self.root) {
             let is_comment = is_comment(&line) && !line.starts_with('-');
             // What a diff shows around its changes is not what it is about.
             let is_around = shows_diff && !line.starts_with(['+', '-']);
             let is_removed = shows_diff && line.starts_with('-');
-            let is_changed = line.starts_with(['+', '-']);
             if is_around
-                || is_told && is_changed
                 || is_removed && declared_name(line.trim_start_matches('-')).is_none()
                 || reports_pass(&line)
                 || is_import(&line)
@@ -327,28 +423,22 @@ impl<'l> TraceBuilder<'_, 'l> {
             {
                 continue;
             }
-            let head = *head.get_or_insert_with(|| self.source_head(run));
-            if !self.series.admits(head, &line) {
-                continue;
-            }
             let (worth, tells) = match (is_comment, defines(&line)) {
                 (true, _) => (COMMENT_READ, SIGNATURE),
                 (false, true) => (DEFINITION, SIGNATURE),
                 (false, false) if gives_value(&line) && !is_test => (LINE, VALUE_READ),
                 (false, false) => (LINE, ANY_LINE),
             };
-            self.table.push(Piece {
-                head,
+            lines.push(AnswerLine {
+                run,
                 ordinal: excerpt.ordinal,
                 place: place + 1,
                 text: line,
-                worth: worth * weight,
+                worth,
                 tells,
-                shows: ShownLevel::InContext,
-                about: None,
-                form: PieceForm::Text,
             });
         }
+        lines
     }
 
     fn names_something(&self, line: &str) -> bool {
@@ -475,16 +565,6 @@ pub(super) fn declared_name(line: &str) -> Option<&str> {
     name
 }
 
-/// How lines begin that say of one test or package that it passed: what passed is counted at the end.
-const PASSES: [&str; 8] = ["ok ", "PASS", "pass ", "--- PASS", "=== RUN", "✓", "✔", "√"];
-
-/// Whether a line says that one of many tests passed.
-fn reports_pass(line: &str) -> bool {
-    let line = line.trim_start();
-    PASSES.iter().any(|pass| line.starts_with(pass))
-        || (line.starts_with("test ") && line.ends_with("... ok"))
-}
-
 /// Whether a text is the body of a patch, in which every line says whether it was put in, taken out or left.
 fn is_patch(text: &str) -> bool {
     let mut lines = text.lines();
@@ -511,26 +591,22 @@ fn earlier_edits(file: &FileFact) -> String {
 }
 
 /// The ordinals of failed calls, and of the runs that passed since.
-fn closing_ordinals(ledger: &Ledger) -> HashMap<u32, u32, foldhash::fast::FixedState> {
+pub(super) fn closing_ordinals(ledger: &Ledger) -> HashMap<u32, u32, foldhash::fast::FixedState> {
     let closed = |failed: FailedRun<'_>| Some((failed.run.ordinal, failed.closed_by?.ordinal));
     let failed = ledger.facts.failed_runs().into_iter();
     failed.filter_map(closed).collect()
 }
 
-/// How a command ended, behind it; of a failure, also the run that passed since.
-fn outcome_text(run: &ToolRun, closed_by: Option<u32>) -> String {
+/// How a command ended, behind it.
+fn outcome_text(run: &ToolRun) -> String {
     match &run.outcome {
         ToolRunOutcome::Pending => "→ no answer yet".to_owned(),
         ToolRunOutcome::Ok => match &run.end {
             Some(end) => format!("→ {end}"),
             None => String::new(),
         },
-        ToolRunOutcome::Failed(why) => match closed_by {
-            Some(pass) => format!("→ failed: {why} (passed since, #{pass})"),
-            // A search that found nothing did what it was asked for.
-            None if run.only_looks() => format!("→ {why}"),
-            None => format!("→ failed: {why}"),
-        },
+        ToolRunOutcome::Failed(why) if run.only_looks() => format!("→ {why}"),
+        ToolRunOutcome::Failed(why) => why.to_string(),
         ToolRunOutcome::Refused(why) => format!("→ {}", refusal_text(why)),
     }
 }

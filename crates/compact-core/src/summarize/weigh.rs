@@ -23,6 +23,18 @@ pub(crate) struct WeighedName<'l> {
     pub weight: f64,
 }
 
+impl<'l> WeighedName<'l> {
+    /// The n-th name of a ledger at its weight.
+    pub(super) fn new(nth: u32, entity: &'l Entity, weight: f64) -> WeighedName<'l> {
+        WeighedName {
+            nth,
+            text: &entity.text,
+            key: shown_key(entity.kind, &entity.text),
+            weight,
+        }
+    }
+}
+
 /// What has to be shown for a name to count as shown: the last two components of a path, else all.
 pub(crate) fn shown_key(kind: NameKind, text: &str) -> &str {
     if kind != NameKind::Path {
@@ -42,12 +54,10 @@ pub(super) fn weigh_names<'l>(
 ) -> Vec<WeighedName<'l>> {
     let session = WeighingContext::from_ledger(ledger);
     let weighed = |(entity, nth): (&'l Entity, u32)| {
-        let key = shown_key(entity.kind, &entity.text);
+        let unweighed = WeighedName::new(nth, entity, 0.0);
         WeighedName {
-            nth,
-            text: &entity.text,
-            key,
-            weight: session.chance_needed(entity, key, template),
+            weight: session.chance_needed(entity, unweighed.key, template),
+            ..unweighed
         }
     };
     let names = ledger.entities.iter().zip(0..);

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::halves::do_beside;
 use crate::ledger::{Entity, Ledger, NameKind, Voice, clip, has_sentence, scan_names};
 use crate::summarize::{self, NameRanking, RuleStatus, is_argument_name, is_round_number, weigh};
 
@@ -55,6 +56,17 @@ pub struct Anchor {
     source: AnchorSource,
 }
 
+/// What an anchor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnchorKind {
+    /// A name, a number or the like.
+    Name,
+    /// A rule that holds.
+    Rule,
+    /// A rule that a later word of the user took back.
+    RevokedRule,
+}
+
 /// Where the line that puts an anchor back comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AnchorSource {
@@ -67,6 +79,15 @@ enum AnchorSource {
 }
 
 impl Anchor {
+    /// Returns what it is.
+    pub fn kind(&self) -> AnchorKind {
+        match self.source {
+            AnchorSource::Rule { .. } => AnchorKind::Rule,
+            AnchorSource::FallenRule { .. } => AnchorKind::RevokedRule,
+            AnchorSource::Name { .. } => AnchorKind::Name,
+        }
+    }
+
     /// Returns the last entry with an ordinal in `dropped` that says it.
     pub fn find_ordinal(&self, ledger: &Ledger, dropped: &dyn Fn(u64) -> bool) -> Option<u64> {
         match self.source {
@@ -142,24 +163,46 @@ fn names_argument(ledger: &Ledger, entity: &Entity) -> bool {
             || mentions.all(|mention| is_argument_name(ledger, mention, &entity.text)))
 }
 
+/// A shorter text is looked through before a second thread has begun, in bytes.
+const WORTH_A_THREAD: usize = 64 * 1024;
+
 /// Which anchors `text` shows. A path counts when its last two components are there; a rule when
 /// all its words are, to the end of its sentence.
 pub fn shown_anchors(anchors: &[Anchor], text: &str) -> Vec<bool> {
     let is_name = |anchor: &&Anchor| matches!(anchor.source, AnchorSource::Name { .. });
     let wanted = anchors.iter().filter(is_name);
     let wanted: NameSet<'_> = wanted.map(|anchor| anchor.text.as_str()).collect();
-    let mut names = NameSet::default();
-    // A view shows ten times as many names as were dropped: only those are worth remembering.
-    names_in(text, |name| names.extend(wanted.get(name)));
-    let words = clip(text, usize::MAX - 1);
+    let find_names = || {
+        let mut names = NameSet::default();
+        // A view shows ten times as many names as were dropped: only those are worth remembering.
+        names_in(text, |name| names.extend(wanted.get(name)));
+        names
+    };
+    let rules = anchors.iter().filter(|anchor| !is_name(anchor));
+    let rules: Vec<&Anchor> = rules.collect();
+    let find_rules = || shown_rules(&rules, text);
+    let (names, rules) = match text.len() < WORTH_A_THREAD {
+        true => (find_names(), find_rules()),
+        false => do_beside(find_names, find_rules),
+    };
+    let mut rules = rules.into_iter();
     let shows = |anchor: &Anchor| match anchor.source {
         AnchorSource::Rule { .. } | AnchorSource::FallenRule { .. } => {
-            let rule = anchor.text.trim_end_matches('…');
-            has_sentence(&words, rule) || has_sentence(text, rule) || has_labelled(&words, rule)
+            rules.next().unwrap_or_default()
         }
         AnchorSource::Name { .. } => names.contains(anchor.text.as_str()),
     };
     anchors.iter().map(shows).collect()
+}
+
+/// Which rules a text shows.
+fn shown_rules(rules: &[&Anchor], text: &str) -> Vec<bool> {
+    let words = clip(text, usize::MAX - 1);
+    let shows = |anchor: &&Anchor| {
+        let rule = anchor.text.trim_end_matches('…');
+        has_sentence(&words, rule) || has_sentence(text, rule) || has_labelled(&words, rule)
+    };
+    rules.iter().map(shows).collect()
 }
 
 /// Whether a text holds a statement behind others of its label.

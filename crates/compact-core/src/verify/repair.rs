@@ -11,7 +11,7 @@ use crate::summarize::{self, NameLines, SummaryBody};
 use crate::token::{Estimator, Units};
 
 pub(super) const RULES_HEAD: &str = "## Standing rules, in the user's words\n";
-const RECORD_HEAD: &str = "## Also said\n";
+const RECORD_HEAD: &str = "## Also seen\n";
 
 /// No line that is put back costs fewer characters than this, which bounds how many can fit.
 const SHORTEST_LINE: u64 = 12;

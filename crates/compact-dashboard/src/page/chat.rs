@@ -8,10 +8,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::chat::{ChatItem, ChatNotification, ChatRooms, ChatState};
+use crate::notice::{Notice, NoticeSubject};
 use crate::page::PageError;
 use crate::page::chart::pressure_bar;
 use crate::page::layout::{Layout, action_button};
-use crate::text::{encode, estimated_tokens, group_digits, percent, visible};
+use crate::page::list::session_address;
+use crate::text::{encode, estimated_tokens, foreign, group_digits, percent, visible};
 use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard, Viewer};
 
@@ -25,6 +27,7 @@ const COMPACTED: &str = "Session compacted. Conversation history has been summar
 #[serde(default)]
 pub(crate) struct ChatQuery {
     session: String,
+    done: Option<u64>,
 }
 
 /// What a form of the page carries.
@@ -55,13 +58,53 @@ impl Asked for ChatForm {
 /// Shows the conversation.
 pub(crate) async fn show(visit: Visit<ChatQuery>) -> Result<Markup, PageError> {
     let dashboard = &*visit.dashboard;
-    let session = session_name(&visit.viewer, &visit.asked.session);
+    let session = find_session(dashboard, &visit.viewer, &visit.asked.session).await?;
     let rooms = find_rooms(dashboard, &session)?;
     let model = rooms.model_name();
     let state = rooms.look(&session)?;
-    let body = render(dashboard, &session, &state, model.as_deref());
-    let layout = Layout::new(dashboard, "Chat").live_since(visit.seen);
-    Ok(layout.page(&body))
+    let notice = dashboard.notices.take(visit.asked.done, &session);
+    let others = open_chats(dashboard, &visit.viewer);
+    let body = html! {
+        (render(dashboard, &session, &state, model.as_deref()))
+        @if state.compaction_count > 0 {
+            p.actions { a.button href=(session_address(dashboard, &session)) { "What was compacted of it" } }
+        }
+        (render_others(dashboard, &session, &others))
+    };
+    let title = match visit.asked.session.as_str() {
+        "" => "Chat".to_owned(),
+        named => format!("Chat “{named}”"),
+    };
+    let layout = Layout::new(dashboard, &title).live_since(visit.seen);
+    Ok(layout.with_notice(notice.as_ref()).page(&body))
+}
+
+/// Returns the conversations that are open and the viewer's to see, with how often each was compacted.
+pub(crate) fn open_chats(dashboard: &Dashboard, viewer: &Viewer) -> Vec<(String, u64)> {
+    let rooms = dashboard.chats.as_ref();
+    let rooms = rooms.filter(|_| dashboard.actions == ActionMode::Allowed);
+    let mut chats = rooms.map(ChatRooms::begun).unwrap_or_default();
+    chats.retain(|(name, _)| viewer.may_see(name));
+    chats
+}
+
+/// Returns the address of a conversation.
+pub(crate) fn chat_address(dashboard: &Dashboard, session: &str) -> String {
+    dashboard.link(&format!("/chat?session={}", encode(session)))
+}
+
+/// Leads to the other conversations.
+fn render_others(dashboard: &Dashboard, session: &str, chats: &[(String, u64)]) -> Markup {
+    let others = chats.iter().map(|(name, _)| name);
+    let others: Vec<&String> = others.filter(|name| *name != session).collect();
+    html! {
+        @if !others.is_empty() {
+            nav.others aria-label="Other chats" {
+                h2 { "Other chats" }
+                ul.names { @for name in others { li { a href=(chat_address(dashboard, name)) { (foreign(name)) } } } }
+            }
+        }
+    }
 }
 
 /// Does what a form asks for, beside the answer: the page shows how it goes on.
@@ -69,10 +112,30 @@ pub(crate) async fn act(
     Path(action): Path<String>,
     visit: Visit<ChatForm>,
 ) -> Result<Redirect, PageError> {
-    let session = session_name(&visit.viewer, &visit.asked.session);
-    begin(&visit.dashboard, &session, &action, visit.asked).await?;
-    let address = format!("/chat?session={}#say", encode(&session));
-    Ok(Redirect::to(&visit.dashboard.link(&address)))
+    let dashboard = &visit.dashboard;
+    let session = find_session(dashboard, &visit.viewer, &visit.asked.session).await?;
+    let begun = begin(dashboard, &session, &action, visit.asked).await?;
+    let address = chat_address(dashboard, &session);
+    Ok(Redirect::to(&match begun {
+        ChatStep::Begun => format!("{address}#say"),
+        ChatStep::Nothing(words) => {
+            let number = dashboard.notices.add(Notice {
+                session,
+                subject: NoticeSubject::Page,
+                words: words.to_owned(),
+                leads_to: None,
+            });
+            format!("{address}&done={number}#notice")
+        }
+    }))
+}
+
+/// What came of a form.
+enum ChatStep {
+    /// It is being done.
+    Begun,
+    /// Nothing, and why.
+    Nothing(&'static str),
 }
 
 async fn begin(
@@ -80,12 +143,19 @@ async fn begin(
     session: &str,
     action: &str,
     form: ChatForm,
-) -> Result<(), PageError> {
+) -> Result<ChatStep, PageError> {
     let rooms = find_rooms(dashboard, session)?;
     let room = rooms.room(session)?;
     let is_open = room.state().input == InputState::Open;
     match action {
-        "send" if is_open && !form.words.trim().is_empty() => {
+        "send" if !is_open => {
+            let reason = "The conversation takes no input now: wait, or begin a new session.";
+            return Ok(ChatStep::Nothing(reason));
+        }
+        "send" if form.words.trim().is_empty() => {
+            return Ok(ChatStep::Nothing("Nothing was sent: type a message first."));
+        }
+        "send" => {
             tokio::spawn(async move { room.send(form.words.trim()).await });
         }
         "retry" => {
@@ -95,21 +165,44 @@ async fn begin(
             let at = dashboard.compact.clock().now().as_millisecond();
             room.start_new(&format!("{session}-{at}")).await;
         }
-        "send" => {
-            let reason = "the conversation takes no input now";
-            let hint = "go back and wait, or begin a new session";
-            return Err(PageError::refused(reason, hint));
-        }
         _ => return Err(PageError::not_found(action)),
     }
-    Ok(())
+    Ok(ChatStep::Begun)
 }
 
-fn session_name(viewer: &Viewer, asked: &str) -> String {
-    match asked {
-        "" => format!("{}chat", viewer.scope),
-        asked => asked.to_owned(),
+/// The session of a conversation: one that is open, or a name that nothing on record has. Words of a chat never stand above
+/// what another program archived.
+async fn find_session(
+    dashboard: &Dashboard,
+    viewer: &Viewer,
+    asked: &str,
+) -> Result<String, PageError> {
+    let usual = format!("{}chat", viewer.scope);
+    if asked.is_empty() {
+        let mut name = usual.clone();
+        for nth in 2.. {
+            if is_free(dashboard, &name).await? {
+                break;
+            }
+            name = format!("{usual}-{nth}");
+        }
+        return Ok(name);
     }
+    match is_free(dashboard, asked).await? {
+        true => Ok(asked.to_owned()),
+        false => Err(PageError::wrong(
+            "a session of this name is on record, and no chat of it is open",
+            "begin a chat of another name; what is on record stands on the page of the session",
+        )),
+    }
+}
+
+/// Whether a chat may have a name: it is the name of an open one, or of nothing on record.
+async fn is_free(dashboard: &Dashboard, name: &str) -> Result<bool, PageError> {
+    let rooms = find_rooms(dashboard, name)?;
+    Ok(rooms.is_open(name)
+        || dashboard.compact.describe_session(name).await?.is_none()
+            && dashboard.compact.session_source(name).await?.is_none())
 }
 
 fn find_rooms<'a>(dashboard: &'a Dashboard, session: &str) -> Result<&'a ChatRooms, PageError> {

@@ -1,7 +1,7 @@
 //! One compaction: what went in beside what came out, entry by entry, with the way to each piece that left.
 
 use compact::chart::describe_change;
-use compact::overview::{CompactionReading, LeftOutName, ViewEntry};
+use compact::overview::{CompactionReading, ViewEntry};
 use compact::receipt::Receipt;
 use compact::store::CompactionRecord;
 use maud::{Markup, html};
@@ -15,6 +15,7 @@ use crate::page::PageError;
 use crate::page::chart::stacked_bar;
 use crate::page::compaction_table::render_retention;
 use crate::page::layout::{Layout, ListPages, action_button, section};
+use crate::page::left_out::render_left_out;
 use crate::page::list::session_address;
 use crate::text::{count, encode, foreign, group_digits, minute, visible};
 use crate::visit::{Asked, Visit};
@@ -27,9 +28,6 @@ const PAGE: usize = 50;
 const SUMMARY: usize = 24_000;
 /// What may become of what a compaction was given.
 const FATES: [EntryFate; 3] = [EntryFate::Kept, EntryFate::Cut, EntryFate::Dropped];
-/// How many names that a view lacks are shown at once, and how many on demand.
-const LEFT_OUT_OPEN: usize = 24;
-const LEFT_OUT_SHOWN: usize = 400;
 
 /// What the address asks for.
 #[derive(Debug, Deserialize)]
@@ -130,7 +128,7 @@ fn render_outcome(
     ];
     html! {
         section.state aria-label="Outcome" {
-            p.figure { strong { (describe_change(receipt)) } }
+            p.figure { strong { @if comparison.has_view { "≈ " (describe_change(receipt)) } @else { "A copy" } } }
             (stacked_bar(&parts, "What became of the tokens that went in"))
             @if comparison.has_view { (render_sums(comparison, whole.as_ref())) }
             dl.facts {
@@ -144,6 +142,7 @@ fn render_outcome(
                 (action_button(dashboard, "/do/verify", "Verify the receipt", &fields))
                 @if receipt.origin().is_none() { (action_button(dashboard, "/do/undo", "Undo: go back before it", &fields)) }
                 a.button href=(dashboard.link(&original)) download { "Download what went in" }
+                @if comparison.has_view { a.button href={ (dashboard.link(&original)) "&part=view" } download { "Download what came out" } }
             }
         }
     }
@@ -211,61 +210,6 @@ fn render_terms(receipt: &Receipt) -> Markup {
     }
 }
 
-/// Shows what mattered and is in the archive only, each with the way back.
-fn render_left_out(
-    dashboard: &Dashboard,
-    record: &CompactionRecord,
-    left_out: &[LeftOutName],
-) -> Markup {
-    let address = |name: &LeftOutName| {
-        let pointer = format!("{}#{}", record.receipt_id, name.ordinal);
-        dashboard.link(&format!("/entry?pointer={}", encode(&pointer)))
-    };
-    let show = |name: &LeftOutName| html! { li { a href=(address(name)) { (foreign(&clip(&name.text))) } } };
-    let (first, rest) = left_out.split_at(left_out.len().min(LEFT_OUT_OPEN));
-    let body = html! {
-                @if left_out.is_empty() {
-                    p { "Nothing that mattered: every name, number, decision and rule of what left stands in the summary or in what was kept." }
-                } @else {
-                    p { (count(left_out.len() as u64, "name", "names")) " of what left "
-                        @if left_out.len() == 1 { "is" } @else { "are" }
-                        " in no summary and in nothing that was kept. They are in the archive: follow one to the entry that says it, "
-                        "let your agent search for it (" code { "recall" } "), or go back before this compaction." }
-                    ul.names { @for name in first { (show(name)) } }
-                    @if !rest.is_empty() {
-                        details #more-names {
-                            summary { (count(rest.len() as u64, "more", "more")) }
-                            ul.names { @for name in rest.iter().take(LEFT_OUT_SHOWN) { (show(name)) } }
-                            @if rest.len() > LEFT_OUT_SHOWN { (render_search(dashboard, record, rest.len())) }
-                        }
-                    }
-                }
-    };
-    match record.receipt.origin() {
-        Some(_) => html! {},
-        None => section("left-out", &html! { "What the view no longer says" }, &body),
-    }
-}
-
-/// Says how many of the names are shown, and how to find one of the others.
-fn render_search(dashboard: &Dashboard, record: &CompactionRecord, all: usize) -> Markup {
-    html! {
-        p { "These are " (group_digits(LEFT_OUT_SHOWN as u64)) " of " (group_digits(all as u64)) ", the most needed first. Search for any other one:" }
-        form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
-            input type="hidden" name="session" value=(record.session_id);
-            label for="q" { "Search what was said in this session" }
-            div.field { input #q type="search" name="q" autocomplete="off"; button type="submit" { "Search" } }
-        }
-    }
-}
-
-fn clip(text: &str) -> String {
-    match text.chars().count() > OPENING {
-        true => text.chars().take(OPENING).chain(['…']).collect(),
-        false => text.to_owned(),
-    }
-}
-
 /// Shows the summary that stands for what left.
 fn render_summary(reading: &CompactionReading, comparison: &Comparison) -> Markup {
     let view = reading.view().unwrap_or_default();
@@ -312,7 +256,7 @@ fn render_rows(
         |page: usize| format!("{}#entries", address_of(dashboard, query, query.show, page));
     let body = html! {
         (render_filter(dashboard, query))
-        ol.diff start=(first.saturating_add(1)) {
+        ol.diff {
             @for at in rows { (render_entry_row(dashboard, record, reading, comparison, *at)) }
         }
         (pages.render("Pages of entries", address))
@@ -366,6 +310,7 @@ fn render_entry_row(
         li class=(fate.class()) id={ "entry-" (at) } {
             div.before {
                 p.source {
+                    @if let Some(ordinal) = reading.ordinal(at) { "#" (ordinal) " · " }
                     @if let Some(subject) = comparison.subjects.get(at) {
                         (speaker(subject))
                         @if let Some(tool) = &subject.tool { " · " (foreign(tool)) }

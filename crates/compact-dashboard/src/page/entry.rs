@@ -9,14 +9,14 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use crate::action::{FoundCompaction, find_compaction};
-use crate::comparison::{Comparison, EntryFate};
+use crate::comparison::{Comparison, EntryFate, EntryPlace};
 use crate::composition::speaker;
 use crate::page::PageError;
 use crate::page::compaction::{entry_row_address, name_compaction};
 use crate::page::compaction_table::compaction_address;
 use crate::page::layout::{Layout, action_button};
 use crate::page::list::session_address;
-use crate::text::{encode, estimated_tokens, foreign, group_digits, visible};
+use crate::text::{count, encode, estimated_tokens, foreign, group_digits, visible};
 use crate::visit::{Asked, Visit};
 use crate::{Dashboard, Viewer};
 
@@ -132,18 +132,14 @@ fn render(dashboard: &Dashboard, found: &FoundEntry, query: &EntryQuery) -> Mark
     let body = html! {
         (render_source(found, &comparison))
         (render_text(&found.text, query.page, &own_address))
+        (render_pin(dashboard, found))
         div.actions {
-            (render_pin(dashboard, found))
             a.button href=(entry_row_address(dashboard, record, *at)) { "Among the others of " (name_compaction(compaction)) }
         }
         (render_neighbours(dashboard, found, &comparison))
     };
     let notice = dashboard.notices.take(query.done, &record.session_id);
-    let number = group_digits(*at as u64 + 1);
-    let title = format!(
-        "Entry {number} of {}",
-        group_digits(found.reading.entry_count() as u64)
-    );
+    let title = name_entry(&found.reading, *at);
     let layout = Layout::new(dashboard, &title)
         .below("Sessions", dashboard.link("/"))
         .below(
@@ -155,6 +151,14 @@ fn render(dashboard: &Dashboard, found: &FoundEntry, query: &EntryQuery) -> Mark
             compaction_address(dashboard, record),
         );
     layout.with_notice(notice.as_ref()).page(&body)
+}
+
+/// Returns what an entry is called: by the number that pointers have for it.
+fn name_entry(reading: &CompactionReading, at: usize) -> String {
+    match reading.ordinal(at) {
+        Some(ordinal) => format!("Entry #{ordinal}"),
+        None => "A summary".to_owned(),
+    }
 }
 
 /// Shows who says it, about what, at what cost, and what became of it.
@@ -201,10 +205,18 @@ fn render_text(text: &str, page: usize, address: &str) -> Markup {
     }
 }
 
-/// Shows the button that protects the entry, or lets it go.
+/// Shows whether the entry is in the view and protected, with the button that changes it.
 fn render_pin(dashboard: &Dashboard, found: &FoundEntry) -> Markup {
-    let record = &found.compaction.record;
+    let FoundCompaction { record, latest, .. } = &found.compaction;
     let name = found.reading.entry_name(found.at);
+    let name = name.filter(|_| !found.reading.is_instruction(found.at));
+    // A summary is written anew with each compaction.
+    let name = name.filter(|_| found.reading.ordinal(found.at).is_some());
+    let Some(name) = name else {
+        return html! {};
+    };
+    let is_pinned = found.protected.contains(&name);
+    let place = EntryPlace::find(&found.reading, found.at, latest);
     let at = found.at.to_string();
     let fields = [
         ("page", "entry"),
@@ -213,10 +225,43 @@ fn render_pin(dashboard: &Dashboard, found: &FoundEntry) -> Markup {
         ("at", at.as_str()),
     ];
     html! {
-        @match name.map(|name| found.protected.contains(&name)) {
-            Some(true) => (action_button(dashboard, "/do/unpin", "Unpin", &fields)),
-            Some(false) => (action_button(dashboard, "/do/pin", "Pin", &fields)),
-            None => "",
+        p #pin-state { (explain_pin(is_pinned, place)) (count_together(&found.reading, found.at)) }
+        div.actions {
+            @match is_pinned {
+                true => (action_button(dashboard, "/do/unpin", "Unpin", &fields)),
+                false => (action_button(dashboard, "/do/pin", "Pin", &fields)),
+            }
+            @if is_pinned && place == EntryPlace::Left { (action_button(dashboard, "/do/compact", "Compact now", &fields)) }
+        }
+    }
+}
+
+/// Says what is pinned with an entry, where that is more than itself.
+fn count_together(reading: &CompactionReading, at: usize) -> Markup {
+    let together = reading.pinned_together(at);
+    let tokens = together.iter().map(|at| reading.entry_tokens(*at).0).sum();
+    html! {
+        @if together.len() > 1 {
+            " A call and its results are pinned together, also where it was made again: "
+            (count(together.len() as u64, "entry", "entries")) ", " (estimated_tokens(tokens)) "."
+        }
+    }
+}
+
+/// Returns what pinning does for an entry, or did.
+fn explain_pin(is_pinned: bool, place: EntryPlace) -> &'static str {
+    match (is_pinned, place) {
+        (false, EntryPlace::InState) => {
+            "It stands whole in the session now. Pinned, it stands so in every later view."
+        }
+        (true, EntryPlace::InState) => {
+            "It is pinned: it stands in every view as it is, and a new session begins with it."
+        }
+        (false, EntryPlace::Left) => {
+            "The session does not show it whole any more. Pinned, it comes back with “Compact now”, and a new session begins with it."
+        }
+        (true, EntryPlace::Left) => {
+            "It is pinned, and the session does not show it whole yet: “Compact now” brings it back. A new session begins with it."
         }
     }
 }
@@ -231,7 +276,7 @@ fn render_neighbours(dashboard: &Dashboard, found: &FoundEntry, comparison: &Com
         html! {
             a.neighbour rel=(rel) href=(entry_address(dashboard, &found.compaction, at)) {
                 span.source {
-                    (words) " · " @if let Some(subject) = subject { (speaker(subject)) }
+                    (words) @if let Some(ordinal) = found.reading.ordinal(at) { " · #" (ordinal) } " · " @if let Some(subject) = subject { (speaker(subject)) }
                     @if fate != EntryFate::Kept { " · " (fate.words()) }
                 }
                 span.opening { (foreign(&found.reading.opening(at, OPENING))) }

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use crate::notice::{Notice, NoticeSubject, render_notice};
-use crate::text::{foreign, group_digits};
+use crate::text::{foreign, group_digits, visible};
 use crate::{ActionMode, Dashboard};
 
 /// The frame of a page.
@@ -56,7 +56,7 @@ impl<'a> Layout<'a> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (self.title) " · Compact" }
+                    title { (visible(self.title)) " · Compact" }
                     link rel="stylesheet" href=(link("/asset/style.css"));
                     link rel="icon" type="image/svg+xml" href=(link("/asset/icon.svg"));
                     script src=(link("/asset/page.js")) defer data-live=[self.seen.map(|seen| link(&format!("/live?seen={seen}")))] {}
@@ -70,7 +70,7 @@ impl<'a> Layout<'a> {
                     }
                     main #content tabindex="-1" {
                         (self.render_trail())
-                        h1 { bdi { (self.title) } }
+                        h1 { (foreign(self.title)) }
                         div #told { (render_notice(self.notice, &NoticeSubject::Page)) }
                         (body)
                     }

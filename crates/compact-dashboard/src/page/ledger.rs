@@ -1,6 +1,9 @@
 //! What a session has established, fact by fact: who said it, and where.
 
+use std::iter::repeat;
+
 use compact::message::Ledger;
+use compact::overview::{RuleStanding, rule_standings};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -45,6 +48,7 @@ struct ShownFact {
     ordinal: u64,
     voice: String,
     text: String,
+    standing: RuleStanding,
 }
 
 fn render_ledger(dashboard: &Dashboard, ledger: &Ledger, receipt: &str) -> Markup {
@@ -62,7 +66,7 @@ fn render_ledger(dashboard: &Dashboard, ledger: &Ledger, receipt: &str) -> Marku
     html! {
         p.lead { "Summaries are written from these facts and never from the last summary. Each leads to the entry that it was said in." }
         @for (kind, title) in kinds {
-            @let found = read_facts(&facts, kind);
+            @let found = read_facts(&facts, kind, ledger);
             @if !found.is_empty() {
                 (section(kind, &html! { (title) " " span.quiet { (count(found.len() as u64, "fact", "facts")) } }, &html! {
                     ol.facts-list { @for fact in found.iter().rev().take(SHOWN) { (render_fact(dashboard, receipt, fact)) } }
@@ -73,9 +77,17 @@ fn render_ledger(dashboard: &Dashboard, ledger: &Ledger, receipt: &str) -> Marku
     }
 }
 
-fn read_facts(facts: &Value, kind: &str) -> Vec<ShownFact> {
+/// Reads the facts of a kind. What was only quoted is no rule.
+fn read_facts(facts: &Value, kind: &str, ledger: &Ledger) -> Vec<ShownFact> {
+    let standings = match kind {
+        "rules" => rule_standings(ledger),
+        _ => Vec::new(),
+    };
+    let standings = standings.into_iter().chain(repeat(RuleStanding::Holds));
     let list = facts.get(kind).and_then(Value::as_array);
-    let facts = list.into_iter().flatten().filter_map(|fact| {
+    let list = list.into_iter().flatten().zip(standings);
+    let list = list.filter(|(_, standing)| *standing != RuleStanding::Quoted);
+    let facts = list.filter_map(|(fact, standing)| {
         let text = fact.get("text").or_else(|| fact.get("path"))?.as_str()?;
         let voice = fact.get("voice").or_else(|| fact.get("act"));
         Some(ShownFact {
@@ -85,6 +97,7 @@ fn read_facts(facts: &Value, kind: &str) -> Vec<ShownFact> {
                 .unwrap_or_default()
                 .to_lowercase(),
             text: text.to_owned(),
+            standing,
         })
     });
     facts.collect()
@@ -96,10 +109,11 @@ fn render_fact(dashboard: &Dashboard, receipt: &str, fact: &ShownFact) -> Markup
     let shown: String = fact.text.chars().take(400).collect();
     html! {
         li {
-            p { (foreign(&shown)) }
+            p { @if fact.standing == RuleStanding::Revoked { s { (foreign(&shown)) } } @else { (foreign(&shown)) } }
             p.source {
+                @if fact.standing == RuleStanding::Revoked { strong { "taken back later" } " · " }
                 @if !fact.voice.is_empty() { (fact.voice) " · " }
-                a href=(address) { "entry " (fact.ordinal) }
+                a href=(address) { "entry #" (fact.ordinal) }
             }
         }
     }

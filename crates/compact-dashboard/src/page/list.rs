@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::page::PageError;
 use crate::page::chart::pressure_bar;
+use crate::page::chat::{chat_address, open_chats};
 use crate::page::layout::{Layout, ListPages, section};
 use crate::text::{
     count, encode, estimate_note, foreign, group_digits, percent, short_number, time_ago,
@@ -35,6 +36,7 @@ pub(crate) struct ListQuery {
     session: String,
     /// The page, from 0.
     page: usize,
+    done: Option<u64>,
 }
 
 impl Asked for ListQuery {
@@ -49,7 +51,7 @@ pub(crate) async fn show(visit: Visit<ListQuery>) -> Result<Markup, PageError> {
     let wanted = SessionListQuery {
         prefix: &visit.viewer.scope,
         contains: if query.session.is_empty() {
-            &query.q
+            query.q.trim()
         } else {
             &query.session
         },
@@ -69,10 +71,16 @@ pub(crate) async fn show(visit: Visit<ListQuery>) -> Result<Markup, PageError> {
         words => Some(find_entries(dashboard, &visit.viewer, words, &query.session).await?),
     };
     let now = dashboard.compact.clock().now();
+    let notice = dashboard.notices.take(query.done, &visit.viewer.scope);
+    let sessions = render_sessions(dashboard, &list, query, now);
+    // Whoever types a part of a session's name wants that session.
+    let is_named = !words.is_empty() && query.session.is_empty() && list.total > 0;
     let body = html! {
         (search_form(dashboard, query))
+        @if is_named { (sessions) }
         @if let Some(found) = &found { (render_answer(dashboard, found)) }
-        (render_sessions(dashboard, &list, query, now))
+        @if !is_named { (sessions) }
+        @if words.is_empty() && query.page == 0 { (render_chats(dashboard, &visit.viewer)) }
     };
     let title = if words.is_empty() {
         "Sessions"
@@ -80,6 +88,7 @@ pub(crate) async fn show(visit: Visit<ListQuery>) -> Result<Markup, PageError> {
         "Search"
     };
     let mut layout = Layout::new(dashboard, title).live_since(visit.seen);
+    layout = layout.with_notice(notice.as_ref());
     if !words.is_empty() {
         layout = layout.below("Sessions", dashboard.link("/"));
     }
@@ -122,6 +131,11 @@ async fn find_entries(
         found.unknown_words.clear();
     }
     Ok(found)
+}
+
+/// Returns the number by which a pointer names an entry; none where it has another name.
+fn pointer_number(hit: &SearchHit) -> Option<&str> {
+    hit.pointer.rsplit_once('#').map(|(_, number)| number)
 }
 
 fn search_form(dashboard: &Dashboard, query: &ListQuery) -> Markup {
@@ -174,12 +188,28 @@ fn render_hit(dashboard: &Dashboard, hit: &SearchHit) -> Markup {
         li {
             p.source {
                 a href=(session_address(dashboard, &hit.session_id)) { (foreign(&hit.session_id)) }
-                " · " (hit.role.as_str())
+                " · " @if let Some(number) = pointer_number(hit) { "#" (number) " · " }
+                (hit.role.as_str())
                 " · " a href=(entry) { "whole entry" }
                 @if !hit.missing_words.is_empty() { span.gap { " · without " (join_words(&hit.missing_words)) } }
             }
             blockquote { (foreign(&hit.snippet)) }
         }
+    }
+}
+
+/// Shows the conversations that are open on the page to talk in: they are in the list once they were compacted.
+fn render_chats(dashboard: &Dashboard, viewer: &Viewer) -> Markup {
+    let chats = open_chats(dashboard, viewer).into_iter();
+    let chats = chats.filter(|(_, compactions)| *compactions == 0);
+    let chats: Vec<String> = chats.map(|(name, _)| name).collect();
+    let body = html! {
+        ul.names { @for chat in &chats { li { a href=(chat_address(dashboard, chat)) { (foreign(chat)) } } } }
+        p.quiet { "They stand in the list of sessions, too, as soon as they were compacted." }
+    };
+    match chats.is_empty() {
+        true => html! {},
+        false => section("chats", &html! { "Open chats" }, &body),
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod compaction_table;
 pub(crate) mod entry;
 pub(crate) mod layout;
 pub(crate) mod ledger;
+pub(crate) mod left_out;
 pub(crate) mod list;
 pub(crate) mod money;
 pub(crate) mod original;
@@ -37,10 +38,7 @@ impl PageError {
     pub(crate) fn not_found(name: &str) -> PageError {
         PageError {
             status: StatusCode::NOT_FOUND,
-            reason: format!(
-                "nothing on record is called “{}”",
-                visible(&clip_name(name))
-            ),
+            reason: format!("nothing on record is called “{}”", clip_name(name)),
             hint: Some("choose one of the list, or search there for a part of its name".to_owned()),
             asked_from: None,
         }
@@ -98,7 +96,7 @@ impl PageError {
     /// Shows it as a page.
     pub(crate) fn into_page(self, dashboard: &Dashboard) -> Response {
         let body = html! {
-            p.lead { (self.reason) "." }
+            p.lead { (visible(&self.reason)) "." }
             @if let Some(hint) = &self.hint { p { (hint) "." } }
             p.actions {
                 @if let Some((name, address)) = &self.asked_from { a.button.first href=(address) { "Back to " (foreign(name)) } }
@@ -121,13 +119,15 @@ impl From<Error> for PageError {
     fn from(error: Error) -> PageError {
         let status = match error.kind() {
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
-            _ if matches!(error, Error::NameTaken(_)) => StatusCode::CONFLICT,
+            _ if matches!(error, Error::NameTaken(_) | Error::HoldsItsOwn(_)) => {
+                StatusCode::CONFLICT
+            }
             // A word of the address, not a setting.
             ErrorKind::Config if matches!(error, Error::Runtime(_)) => StatusCode::BAD_REQUEST,
             ErrorKind::Budget | ErrorKind::Busy | ErrorKind::Summarizer => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let reason = visible(&error.to_string());
+        let reason = error.to_string();
         PageError {
             status,
             // Some errors say it themselves.

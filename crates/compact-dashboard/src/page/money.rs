@@ -67,6 +67,7 @@ fn render_sums(report: &SpendingReport) -> Markup {
             (render_shares(all))
             dl.facts {
                 div { dt { "In eight weeks" } dd { (dollars(all.cost_usd)) ", " (count(all.requests, "request", "requests")) } }
+                div { dt { "Answered" } dd { (count(all.usage.output_tokens, "token", "tokens")) } }
                 div { dt { "Compactions saved" } dd { (dollars(all.saved_usd)) } }
                 div { dt { "Compactions lost" } dd { (dollars(all.lost_usd)) } }
                 div { dt { "Together" } dd { (render_balance(balance)) } }
@@ -120,6 +121,7 @@ fn render_weeks(weeks: &[ProjectWeek]) -> Markup {
                         th.number scope="col" { "Sent" }
                         th.number scope="col" { "Cached" }
                         th.number scope="col" { "Written" }
+                        th.number scope="col" { "Answered" }
                         th.number scope="col" { "Cost" }
                         th.number scope="col" { "Saved" }
                         th.number scope="col" { "Lost" }
@@ -143,6 +145,7 @@ fn render_week(row: &ProjectWeek) -> Markup {
             td.number data-label="Sent" { (short_number(sum.usage.prompt_tokens().0)) }
             td.number data-label="Cached" { (short_number(sum.usage.cache_read_tokens)) }
             td.number data-label="Written" { (short_number(sum.usage.cache_creation_tokens)) }
+            td.number data-label="Answered" { (short_number(sum.usage.output_tokens)) }
             td.number data-label="Cost" { (dollars(sum.cost_usd)) }
             td.number data-label="Saved" { (dollars(sum.saved_usd)) }
             td.number data-label="Lost" { (render_balance(-sum.lost_usd)) }

@@ -1,4 +1,4 @@
-//! The original of a session or a compaction, byte for byte, as a file.
+//! The original of a session or a compaction, byte for byte, or what came out of one, as a file.
 
 use axum::response::IntoResponse;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -13,6 +13,19 @@ use crate::visit::{Asked, Visit};
 pub(crate) struct OriginalQuery {
     name: String,
     receipt: Option<String>,
+    #[serde(default)]
+    part: CompactionPart,
+}
+
+/// Which side of a compaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum CompactionPart {
+    /// What went in.
+    #[default]
+    Input,
+    /// What came out.
+    View,
 }
 
 impl Asked for OriginalQuery {
@@ -36,21 +49,25 @@ pub(crate) async fn download(
         let missing = query.receipt.as_ref().unwrap_or(&query.name);
         return Err(PageError::not_found(missing));
     };
-    let original = match query.receipt {
-        Some(_) => dashboard.compact.restore(&record.receipt_id).await?,
-        None => dashboard.compact.restore_session(record).await?,
+    let compact = &dashboard.compact;
+    let (bytes, what) = match (&query.receipt, query.part) {
+        (Some(_), CompactionPart::View) => (compact.state_after(record).await?.bytes, "view"),
+        (Some(_), CompactionPart::Input) => {
+            (compact.restore(&record.receipt_id).await?.bytes, "original")
+        }
+        (None, _) => (compact.restore_session(record).await?.bytes, "original"),
     };
-    let kind = match original.bytes.first() {
-        Some(b'{') if original.bytes.contains(&b'\n') => "jsonl",
+    let kind = match bytes.first() {
+        Some(b'{') if bytes.contains(&b'\n') => "jsonl",
         _ => "json",
     };
     let file = format!(
-        "attachment; filename=\"original.{kind}\"; filename*=UTF-8''{}.{kind}",
+        "attachment; filename=\"{what}.{kind}\"; filename*=UTF-8''{}-{what}.{kind}",
         encode(&query.name)
     );
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, file),
     ];
-    Ok((headers, original.bytes))
+    Ok((headers, bytes))
 }

@@ -17,11 +17,13 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::comparison::EntryPlace;
 use crate::composition::{Composition, LargeEntry, WindowPart, speaker};
 use crate::digest::SessionDigest;
 use crate::notice::{Notice, NoticeSubject, render_notice};
 use crate::page::PageError;
 use crate::page::chart::{pressure_bar, share_bar};
+use crate::page::chat::{chat_address, open_chats};
 use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
 use crate::page::layout::{Layout, action_button, section};
 use crate::page::list::session_address;
@@ -30,7 +32,7 @@ use crate::text::{
     percent, time_ago,
 };
 use crate::visit::{Asked, Visit};
-use crate::{ActionMode, Dashboard};
+use crate::{ActionMode, Dashboard, Viewer};
 
 /// How many characters of an entry are shown in a row.
 const OPENING: usize = 160;
@@ -72,12 +74,20 @@ pub(crate) async fn show(visit: Visit<SessionQuery>) -> Result<Markup, PageError
         state,
         records,
     };
+    let is_copied = source.is_some() && dashboard.compact.is_copied_session(name).await?;
     let body = html! {
-        @if let Some(source) = &source { (render_source(dashboard, name, source)) }
+        @if let Some(source) = &source {
+            section.source-note aria-label="Where it comes from" {
+                (render_source(dashboard, name, source))
+                @if is_copied { (render_removal(dashboard, name)) }
+            }
+        }
         @if let Some(state) = &facts.state { (render_state(dashboard, state, &facts)) }
         @match facts.records.last() {
             Some(latest) => (render_records(dashboard, latest, &facts).await?),
-            None => p { "Nothing was compacted in it yet. What fills its window is shown as soon as it is." },
+            None if source.is_some() => p { "Nothing was compacted in it yet." },
+            None => p #no-content { "Nothing was compacted in it yet, and so nothing of what it says is archived: of a request that need not be compacted only the numbers are kept. "
+                "What fills its window is shown after its first compaction." },
         }
     };
     let layout = Layout::new(dashboard, name).with_notice(facts.notice.as_ref());
@@ -134,7 +144,7 @@ impl SessionFacts {
             return fill(request.tokens.0, "with the last request and its answer", "");
         }
         let latest = self.records.last()?;
-        if let Some((_, after)) = state.tokens {
+        if let Some(after) = latest.receipt.tokens_after() {
             let tokens = after.0 + fixed_tokens(latest);
             return fill(tokens, "after the last compaction", "≈ ");
         }
@@ -287,12 +297,27 @@ fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
                 a.button href=(to("new")) { "Start New Session…" }
                 a.button href=(to("ledger")) { "What it remembers" }
             }
+            @if open_chats(dashboard, &Viewer::default()).iter().any(|(chat, _)| chat == name) {
+                a.button href=(chat_address(dashboard, name)) { "Go on talking" }
+            }
             a.button href=(to("original")) download { "Download the original" }
         }
         form.search role="search" aria-label="In this session" action=(dashboard.link("/")) {
             input type="hidden" name="session" value=(name);
             label for="q" { "Search what was said in this session" }
             div.field { input #q type="search" name="q" autocomplete="off"; button type="submit" { "Search" } }
+        }
+    }
+}
+
+/// Shows how to remove a session that holds nothing of its own.
+fn render_removal(dashboard: &Dashboard, name: &str) -> Markup {
+    html! {
+        @if dashboard.actions == ActionMode::Allowed {
+            div.actions {
+                (action_button(dashboard, "/do/remove", "Remove this session", &[("name", name)]))
+                span.quiet { "It holds nothing that the other one does not." }
+            }
         }
     }
 }
@@ -307,10 +332,9 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
     let compaction = dashboard.link(&format!("/compaction?name={name}&receipt={id}"));
     let other = session_address(dashboard, session);
     html! {
-        section.source-note aria-label="Where it comes from" {
             @match source {
                 SessionSource::Branch { .. } => {
-                    p { "This is " a href=(other) { (foreign(session)) }
+                    p { "It began as " a href=(other) { (foreign(session)) }
                         " as it was before " a href=(compaction) { "a compaction" } "." }
                     p { "To go on from here, download the state before, give it to your agent as its history, and call the session "
                         code { (foreign(own)) } ": the first argument of " code { "preflight" } " in Python, or "
@@ -323,7 +347,6 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
                     p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}"))) download { "Download the first message" } }
                 },
             }
-        }
     }
 }
 
@@ -368,7 +391,7 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
                         0 => "Estimated from the archived original.",
                         some => { (count(some as u64, "call", "calls")) " as the provider reported it, the others estimated." },
                     }
-                    @if !chart.marks.is_empty() { " A numbered line is a compaction: follow it to see what it did." }
+                    @if !chart.marks.is_empty() { " A line is a compaction. Its number, where there is room for one, leads to what it did." }
                     @if chart.calls.iter().all(|sent| sent.saturating_mul(3) < window) {
                         " The window of " (group_digits(window)) " tokens is far above."
                     }
@@ -472,12 +495,14 @@ impl LargestEntries<'_> {
         html! {
             li id={ "large-" (entry.at) } {
                 p.source {
+                    @if let Some(ordinal) = self.reading.ordinal(entry.at) { "#" (ordinal) " · " }
                     strong { (count(entry.tokens, "token", "tokens")) } " · " (speaker(&entry.subject))
                     @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
                     @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
+                    @if !entry.subject.is_summary && EntryPlace::find(self.reading, entry.at, self.latest) == EntryPlace::Left { " · " span.fate.dropped { "not whole in the view any more" } }
                 }
                 p.opening { a href=(address) { (foreign(&self.reading.opening(entry.at, OPENING))) } }
-                (self.render_pin(dashboard, entry.at))
+                @if !entry.subject.is_summary { (self.render_pin(dashboard, entry.at)) }
                 (render_notice(self.notice, &NoticeSubject::Entry(entry.at)))
             }
         }
@@ -485,6 +510,7 @@ impl LargestEntries<'_> {
 
     fn render_pin(&self, dashboard: &Dashboard, at: usize) -> Markup {
         let name = self.reading.entry_name(at);
+        let name = name.filter(|_| !self.reading.is_instruction(at));
         let place = at.to_string();
         let fields = [
             ("name", self.latest.session_id.as_str()),

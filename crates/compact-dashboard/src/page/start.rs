@@ -9,12 +9,15 @@ use serde::Deserialize;
 use crate::page::PageError;
 use crate::page::layout::Layout;
 use crate::page::list::session_address;
-use crate::text::{count, encode, visible};
+use crate::text::{count, encode, is_deceptive, visible};
 use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard};
 
 /// What opens a first message, above what is carried over.
 const OPENING: &str = include_str!("../../templates/first_message.md");
+
+/// What stands between the summary and what was said last.
+const SAID: &str = include_str!("../../templates/said_last.md");
 
 /// What the address asks for.
 #[derive(Debug, Deserialize)]
@@ -58,14 +61,25 @@ fn first_message(memory: &CarriedMemory) -> String {
         text.push_str(&format!("\n{}\n", pinned.trim_end()));
     }
     text.push_str(&format!("\n{}\n", memory.summary.trim_end()));
+    if !memory.said.is_empty() {
+        text.push_str(&format!("\n{SAID}"));
+    }
+    for (role, words) in &memory.said {
+        text.push_str(&format!("\n{}: {}\n", role.as_str(), words.trim_end()));
+    }
     text
+}
+
+/// Returns a name without what a new one may not have.
+fn plain_name(name: &str) -> String {
+    name.chars().filter(|c| !is_deceptive(*c)).collect()
 }
 
 fn render(dashboard: &Dashboard, name: &str, memory: &CarriedMemory) -> Markup {
     let text = first_message(memory);
     let body = html! {
         p.lead { "This is what the new session would know: "
-            (count(memory.pinned.len() as u64, "protected entry", "protected entries")) ", and the summary of everything else. "
+            (count(memory.pinned.len() as u64, "entry that is pinned or always stays", "entries that are pinned or always stay")) ", the summary, and what you and the model said last. "
             "The rest stays in the archive, where recall finds it." }
         pre.summary dir="auto" tabindex="0" role="region" aria-label="What is carried over" { (visible(&text)) }
         div.actions {
@@ -76,7 +90,7 @@ fn render(dashboard: &Dashboard, name: &str, memory: &CarriedMemory) -> Markup {
                     input type="hidden" name="receipt" value=(memory.receipt);
                     label for="new" { "Its name" }
                     div.field {
-                        input #new type="text" name="new" required value={ (name) "~next" };
+                        input #new type="text" name="new" required value={ (plain_name(name)) "~next" };
                         button.first type="submit" { "Start New Session" }
                     }
                 }

@@ -2,6 +2,7 @@
 
 use compact_dashboard::ActionMode;
 
+use compact::overview::NameLoss;
 use compact::token::Tokens;
 use http::StatusCode;
 use http::header::LOCATION;
@@ -14,22 +15,37 @@ const MARKUP: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><
 #[tokio::test]
 async fn markup_in_a_transcript_is_text_on_every_page() {
     let scene = Scene::new(ActionMode::Allowed);
-    let name = "<i>\"runs\"&amp;";
+    let name = "<i>\"runs\"&amp;\u{202e}\u{200b}";
     let receipt = compact_session(&scene.compact, name, &turns(40, MARKUP)).await;
-    let name = "%3Ci%3E%22runs%22%26amp%3B";
+    let name = "%3Ci%3E%22runs%22%26amp%3B%E2%80%AE%E2%80%8B";
     let pages = [
         "/".to_owned(),
         "/?q=%3Cscript%3Ealert".to_owned(),
+        "/money".to_owned(),
         format!("/session?name={name}"),
         format!("/compaction?name={name}&receipt={receipt}"),
         format!("/entry?name={name}&receipt={receipt}&at=0"),
+        format!("/ledger?name={name}"),
+        format!("/new?name={name}"),
+        format!("/?q=run&session={name}"),
     ];
     for path in pages {
         let page = scene.page(&path).await;
-        for mark in ["<script>alert", "<img", "<i>", "\u{202e}"] {
-            assert!(!page.contains(mark), "{path} has {mark}");
+        // Forms send names back as they are.
+        let shown = page.replace(
+            "value=\"&lt;i&gt;&quot;runs&quot;&amp;amp;\u{202e}\u{200b}\"",
+            "",
+        );
+        for mark in ["<script>alert", "<img", "<i>", "\u{202e}", "\u{200b}"] {
+            assert!(!shown.contains(mark), "{path} has {mark:?}");
         }
+        assert!(
+            !page.contains("<title>&lt;i&gt;") || page.contains("⟨U+202E⟩"),
+            "{path}"
+        );
     }
+    let none = scene.send(get("/session?name=%E2%80%AEgone")).await;
+    assert!(!body_text(none).await.contains('\u{202e}'));
     let entry = scene
         .page(&format!("/entry?name={name}&receipt={receipt}&at=0"))
         .await;
@@ -259,14 +275,13 @@ async fn names_that_are_not_all_shown_are_counted_and_can_be_searched() {
             json!({"role": "assistant", "content": format!("It was E0{n}99 in {file}. ").repeat(9)}),
         ]
     };
-    let messages: Vec<Value> = (100..500).flat_map(turn).collect();
-    compact_session(&scene.compact, "runs", &messages).await;
-    let budget = Some(Tokens(1_500));
-    let made = scene.compact.compact_archived("runs", budget).await;
-    let receipt = made.unwrap().unwrap();
-    let left = receipt.retention().unwrap().recoverable - 24;
-    assert!(left > 400);
-    let id = receipt.as_json()["receipt_id"].as_str().unwrap();
+    let messages: Vec<Value> = (100..700).flat_map(turn).collect();
+    let id = &compact_session(&scene.compact, "runs", &messages).await;
+    let record = scene.compact.find_record(id).await.unwrap();
+    let missing = scene.compact.left_out_names(&record);
+    let missing = missing.await.unwrap().into_iter();
+    let left = missing.filter(|name| name.loss == NameLoss::Now).count() - 24;
+    assert!(left > 600);
     let page = scene
         .page(&format!("/compaction?name=runs&receipt={id}"))
         .await;
@@ -275,7 +290,7 @@ async fn names_that_are_not_all_shown_are_counted_and_can_be_searched() {
         _ => format!("{},{:03}", left / 1_000, left % 1_000),
     };
     assert!(
-        page.contains(&format!("These are 400 of {digits}")),
+        page.contains(&format!("These are 600 of {digits}")),
         "{digits}"
     );
     assert!(page.contains("<dt>Not in the view, but in the archive</dt>"));
@@ -292,7 +307,7 @@ async fn a_compaction_that_is_not_needed_ends_the_warning() {
     let page = scene
         .page(&act(&scene, "compact", &[("name", "runs")]).await)
         .await;
-    assert!(page.contains("It fits as it is"), "{page}");
+    assert!(page.contains("it fits as it is"), "{page}");
     assert!(!page.contains(warning), "{page}");
 }
 
@@ -512,5 +527,148 @@ async fn what_failed_leads_back_to_where_it_was_asked_for() {
     assert!(
         text.contains("href=\"/session?name=runs\">Back to <bdi>runs</bdi>"),
         "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_part_of_a_name_finds_the_session_before_what_was_said() {
+    let scene = Scene::new(ActionMode::Allowed);
+    compact_session(&scene.compact, "billing-week", &turns(40, "billing")).await;
+    compact_session(&scene.compact, "other", &turns(41, "billing")).await;
+    let page = scene.page("/?q=billing").await;
+    let places = ["id=\"sessions\"", "id=\"found\""].map(|part| page.find(part).unwrap());
+    assert!(places[0] < places[1], "{page}");
+    assert!(page.contains("1 session"), "{page}");
+    // Where none is called so, what was said comes first.
+    let page = scene.page("/?q=measure").await;
+    let places = ["id=\"sessions\"", "id=\"found\""].map(|part| page.find(part).unwrap());
+    assert!(places[1] < places[0], "{page}");
+}
+
+#[tokio::test]
+async fn a_session_that_was_undone_into_is_removed_and_the_first_one_stays() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    act(&scene, "undo", &[("name", "runs"), ("receipt", &receipt)]).await;
+    let button = "Remove this session";
+    let page = scene.page("/session?name=runs~before-2").await;
+    assert!(page.contains(button), "{page}");
+    assert!(!scene.page("/session?name=runs").await.contains(button));
+    let answer = send_form(&scene, "remove", &[("name", "runs")]).await;
+    assert_eq!(answer.status(), StatusCode::CONFLICT);
+    let list = act(&scene, "remove", &[("name", "runs~before-2")]).await;
+    let list = scene.page(&list).await;
+    assert!(list.contains("Removed runs~before-2."), "{list}");
+    assert!(!list.contains("<bdi>runs~before-2</bdi>"), "{list}");
+    assert_eq!(
+        scene.compact.session_records("runs").await.unwrap().len(),
+        2
+    );
+    let found = scene.page("/?q=late+Measure+run+29").await;
+    assert!(!found.contains("runs~before-2"), "{found}");
+    // What was compacted in it is nowhere else.
+    act(&scene, "undo", &[("name", "runs"), ("receipt", &receipt)]).await;
+    let fields = [("name", "runs~before-2"), ("budget", "3000")];
+    act(&scene, "compact", &fields).await;
+    let page = scene.page("/session?name=runs~before-2").await;
+    assert!(!page.contains(button), "{page}");
+}
+
+#[tokio::test]
+async fn a_rule_that_was_taken_back_is_marked_where_it_is_shown() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let mut messages = turns(40, "");
+    messages[10]["content"] = "Never push to main. Always call me before you deploy.".into();
+    messages[20]["content"] = "You don't have to call me before you deploy any more.".into();
+    let receipt = compact_session(&scene.compact, "runs", &messages).await;
+    let page = scene.page("/ledger?name=runs").await;
+    assert!(
+        page.contains("<s><bdi>Always call me before you deploy.</bdi></s></p><p class=\"source\"><strong>taken back later</strong>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<p><bdi>Never push to main.</bdi></p>"),
+        "{page}"
+    );
+    let page = format!("/compaction?name=runs&receipt={receipt}");
+    let page = scene.page(&page).await;
+    assert!(
+        page.contains("rule, taken back later</span> <s><bdi>Always call me before you deploy."),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn an_entry_goes_by_the_number_of_its_pointer_everywhere() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let reading = scene.compact.read_compaction(&receipt).await.unwrap();
+    let at = reading.entry_count() - 3;
+    let ordinal = reading.ordinal(at).unwrap();
+    assert_ne!(ordinal, at as u64);
+    let by_place = scene
+        .page(&format!("/entry?name=runs&receipt={receipt}&at={at}"))
+        .await;
+    let by_pointer = scene
+        .page(&format!("/entry?pointer={receipt}%23{ordinal}"))
+        .await;
+    let heading = format!("<h1><bdi>Entry #{ordinal}</bdi></h1>");
+    assert!(by_place.contains(&heading) && by_pointer.contains(&heading));
+    let text = |page: &str| page.split_once("<pre class=\"entry\"").unwrap().1[..200].to_owned();
+    assert_eq!(text(&by_place), text(&by_pointer));
+    let rows = scene
+        .page(&format!("/compaction?name=runs&receipt={receipt}&page=1"))
+        .await;
+    assert!(rows.contains(&format!("#{ordinal} · ")), "{rows}");
+}
+
+#[tokio::test]
+async fn what_came_out_of_a_compaction_can_be_gone_on_from() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_twice(&scene, "runs").await;
+    let path = format!("/original?name=runs&receipt={receipt}&part=view");
+    let view: Vec<Value> = serde_json::from_str(&scene.page(&path).await).unwrap();
+    let mut messages = view.clone();
+    messages.extend(turns(40, "third"));
+    compact_session(&scene.compact, "runs", &messages).await;
+    let records = scene.compact.session_records("runs").await.unwrap();
+    assert_eq!(records[2].previous.as_ref(), Some(&receipt));
+}
+
+#[tokio::test]
+async fn a_blank_message_is_told_and_not_refused() {
+    let scene = Scene::with_chat();
+    let token = scene.token("/chat?session=one").await;
+    let fields = [
+        ("token", token.as_str()),
+        ("session", "one"),
+        ("words", "  "),
+    ];
+    let answer = scene.send(post("/chat/send", &fields)).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let address = answer.headers()[LOCATION].to_str().unwrap().to_owned();
+    let page = scene.page(&address).await;
+    assert!(
+        page.contains("Nothing was sent: type a message first."),
+        "{page}"
+    );
+    assert!(!scene.page("/").await.contains("Open chats"));
+    let fields = [
+        ("token", token.as_str()),
+        ("session", "one"),
+        ("words", "Hello"),
+    ];
+    scene.send(post("/chat/send", &fields)).await;
+    while !scene
+        .page("/chat?session=one")
+        .await
+        .contains("You said: Hello")
+    {
+        tokio::task::yield_now().await;
+    }
+    let list = scene.page("/").await;
+    assert!(
+        list.contains("Open chats") && list.contains("/chat?session=one"),
+        "{list}"
     );
 }

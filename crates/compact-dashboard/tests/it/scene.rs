@@ -55,6 +55,15 @@ impl Scene {
         Scene { compact, service }
     }
 
+    /// The same with a page to talk in.
+    pub(crate) fn with_chat() -> Scene {
+        let compact = engine();
+        let actions = ActionMode::Allowed;
+        let dashboard = Dashboard::new(compact.clone(), "", actions, HostRule::Loopback).unwrap();
+        let service = router(Arc::new(dashboard.with_chat(compact.clone(), None)));
+        Scene { compact, service }
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Response<Body> {
         self.service.clone().oneshot(request).await.unwrap()
     }

@@ -24,11 +24,32 @@ use crate::random::Random;
 /// The pool grows no larger than this.
 const POOL: usize = 2_000;
 
+/// Inputs above so many bytes are tried and not mutated further: they would grow from step to step, and each take its time.
+const POOLED: usize = 1 << 12;
+
 /// An input may take no longer than this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often an input that took longer is tried.
 const ATTEMPTS: usize = 4;
+
+/// How much of a reader's inputs is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FuzzEffort {
+    /// As many as there is time for.
+    Time(Duration),
+    /// So many: the same on every machine.
+    Inputs(u64),
+}
+
+impl FuzzEffort {
+    fn is_spent(self, inputs: u64, start: Instant) -> bool {
+        match self {
+            FuzzEffort::Time(time) => start.elapsed() >= time,
+            FuzzEffort::Inputs(wanted) => inputs >= wanted,
+        }
+    }
+}
 
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
@@ -41,17 +62,17 @@ pub struct FuzzRun {
     pub failure: Option<(Vec<u8>, String)>,
 }
 
-/// Tries mutations of the seeds as documents of a format until the time is over or one fails.
+/// Tries mutations of the seeds as documents of a format until the effort is spent or one fails.
 /// `before` gets every input before it is tried, for those that end the process.
 pub fn fuzz_format(
     format: Format,
     seeds: &[Vec<u8>],
     seed: u64,
-    time: Duration,
+    effort: FuzzEffort,
     before: &mut dyn FnMut(&[u8]),
 ) -> FuzzRun {
     let target = |input: &[u8]| exercise(format, input);
-    search_for_failure(&target, seeds, seed, time, before)
+    search_for_failure(&target, seeds, seed, effort, before)
 }
 
 /// A function under test: returns the outcome in short, or the promise that was broken.
@@ -61,7 +82,7 @@ fn search_for_failure(
     target: &FuzzTarget<'_>,
     seeds: &[Vec<u8>],
     seed: u64,
-    time: Duration,
+    effort: FuzzEffort,
     before: &mut dyn FnMut(&[u8]),
 ) -> FuzzRun {
     let mut mutator = Mutator::new(Random::new(seed));
@@ -70,13 +91,14 @@ fn search_for_failure(
     let mut run = FuzzRun::default();
     let start = Instant::now();
     let mut fresh = seeds.to_vec();
-    while start.elapsed() < time {
+    while !effort.is_spent(run.inputs, start) {
         let input = fresh.pop().unwrap_or_else(|| mutator.mutate(&pool));
         before(&input);
         run.inputs += 1;
         match try_input(target, &input) {
             Ok(outcome) => {
-                if seen.insert(outcome) && pool.len() < POOL {
+                let is_new = seen.insert(outcome);
+                if is_new && pool.len() < POOL && input.len() <= POOLED {
                     pool.push(input);
                 }
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::mutate::Mutator;
-use super::{exercise, fuzz_format, json, search_for_failure, try_input};
+use super::{FuzzEffort, exercise, fuzz_format, json, search_for_failure, try_input};
 use crate::random::Random;
 
 const SEED: &[u8] =
@@ -153,11 +153,24 @@ fn planted(input: &[u8]) -> Result<String, String> {
 
 #[test]
 fn a_planted_fault_is_found_step_by_step() {
-    let time = Duration::from_secs(60);
-    let run = search_for_failure(&planted, &pool(), 3, time, &mut |_| {});
+    let effort = FuzzEffort::Time(Duration::from_secs(60));
+    let run = search_for_failure(&planted, &pool(), 3, effort, &mut |_| {});
     let (input, promise) = run.failure.unwrap();
     assert!(promise.contains("planted"), "{promise}");
     assert!(elements(&input).len() > 1);
+}
+
+#[test]
+fn inputs_do_not_grow_from_step_to_step() {
+    let mut sizes = Vec::new();
+    let mut note = |input: &[u8]| sizes.push(input.len());
+    // Every input has an outcome of its own, so that all of them may join the pool.
+    let target = |input: &[u8]| Ok(String::from_utf8_lossy(input).into_owned());
+    let run = search_for_failure(&target, &pool(), 1, FuzzEffort::Inputs(4_000), &mut note);
+    assert_eq!(run.failure, None);
+    let late = &mut sizes[3_000..];
+    late.sort_unstable();
+    assert!(late[500] < 4_096, "half have {} bytes and more", late[500]);
 }
 
 #[test]
@@ -168,11 +181,12 @@ fn inputs_are_tried_and_tell_apart() {
         Format::Messages,
         &[SEED.to_vec()],
         1,
-        Duration::from_millis(200),
+        FuzzEffort::Inputs(40),
         &mut count,
     );
     assert_eq!(run.failure, None);
-    assert!(run.outcomes > 1 && run.inputs == tried);
+    assert_eq!((run.inputs, tried), (40, 40));
+    assert!(run.outcomes > 1);
     let messages = |input: &[u8]| exercise(Format::Messages, input);
     assert_ne!(try_input(&messages, SEED), try_input(&messages, b"[7]"));
 }

@@ -214,7 +214,10 @@ pub(super) fn emit(page: &DocumentContext<'_>, view: &View) -> Result<Vec<u8>, F
     let source = page.bytes();
     let mut writer = LineWriter::new(source);
     for span in source::line_spans(source) {
-        let line = source::span_text(source, span)?;
+        // The last line may be torn within a character.
+        let Ok(line) = source::span_text(source, span) else {
+            continue;
+        };
         if Members::from_json(line).get("projectHash").is_some() {
             writer.write_line(line.as_bytes());
             break;
@@ -253,7 +256,7 @@ pub(super) fn extend(
     let mut writer = LineWriter::starting_with(&first.source);
     if let SourceLayout::Lines { lines, .. } = &later.document.layout {
         for span in lines.iter().skip(place.line) {
-            writer.write_line(source::span_text(later.bytes(), span.clone())?.as_bytes());
+            writer.write_line(later.bytes().get(span.clone()).unwrap_or_default());
         }
     }
     Ok(writer.finish(&first.source))

@@ -295,6 +295,20 @@ fn a_torn_line_is_still_read_over_once_a_view_is_appended() {
 }
 
 #[test]
+fn a_chat_without_a_head_that_is_torn_within_a_character_gives_a_view() {
+    let mut source = format!("{USER}\n{REPLY}\n").into_bytes();
+    source.extend(&b"{\"id\":\"x\",\"type\":\"user\",\"content\":\"caf\xc3"[..]);
+    let parsed = parse(source, Some(Format::GeminiCli), TranscriptScope::Live).unwrap();
+    let view = View {
+        items: vec![
+            ViewItem::New(Entry::from_text("n", Role::User, "summary")),
+            ViewItem::Kept { entry: 1 },
+        ],
+    };
+    assert_eq!(emit(&parsed, view.items).lines().count(), 2);
+}
+
+#[test]
 fn views_of_lines_are_lines_and_boundaries_what_gemini_writes() {
     let parsed = lines(&[HEAD, USER, REPLY], TranscriptScope::Live);
     let view = View {

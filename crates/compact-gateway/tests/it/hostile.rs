@@ -128,6 +128,26 @@ async fn deep_nesting_and_bombs_do_no_harm() {
 }
 
 #[tokio::test]
+async fn more_messages_than_memory_is_there_for_pass_as_they_came() {
+    let compact = compact::Compact::builder().in_memory().window(2_000);
+    let few = |config: &mut compact::config::GatewayConfig| config.max_session_mb = 64;
+    let scene = Scene::with(compact.build().unwrap(), few, chat_answer).await;
+    let body = |messages: String| format!(r#"{{"model":"gpt-5","messages":[{messages}]}}"#);
+    let message = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let tiny = body(vec![message("1"); 60_000].join(","));
+    let answer = scene.post("/v1/chat/completions", &[], tiny.clone()).await;
+    assert_eq!(answer.status, 200);
+    assert!(scene.last_sent().body == tiny, "it went on as it came");
+    let long = body(vec![message(&"a { b } ".repeat(2_500)); 90].join(","));
+    assert!(long.len() > tiny.len() / 2);
+    scene.post("/v1/chat/completions", &[], long.clone()).await;
+    assert!(scene.last_sent().body.len() < long.len() / 2, "a view");
+    let metrics = scene.get("/metrics").await;
+    let counted = r#"failed_open_total{reason="too_many_parts"} 1"#;
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
+}
+
+#[tokio::test]
 async fn no_key_is_in_an_answer_or_a_metric() {
     let key = compact_gateway::make_key("team").unwrap();
     let compact = compact::Compact::builder().in_memory().build().unwrap();
@@ -243,6 +263,42 @@ async fn no_key_is_in_a_log_line() {
     let lines = log.0.lock().unwrap().clone();
     assert!(!lines.is_empty(), "something was logged");
     assert!(!lines.contains(secret), "{lines}");
+}
+
+/// Answers each connection with the same bytes, and returns its address.
+async fn start_raw_upstream(answer: &'static [u8]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = stream.read(&mut head).await;
+            let _ = stream.write_all(answer).await;
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn what_an_upstream_says_of_its_answer_cannot_move_where_the_next_one_begins() {
+    let chunked: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let switched: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    for (answer, status) in [(chunked, "HTTP/1.1 200"), (switched, "HTTP/1.1 502")] {
+        let compact = compact::Compact::builder().in_memory().build().unwrap();
+        let url = start_raw_upstream(answer).await;
+        let scene = Scene::with(compact, |config| config.openai_url = url, chat_answer).await;
+        let asked = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let answers = send_raw(&scene, asked.as_bytes())
+            .await
+            .to_ascii_lowercase();
+        assert!(
+            answers.starts_with(&status.to_ascii_lowercase()),
+            "{answers}"
+        );
+        assert!(!answers.contains("content-length: 50"), "{answers}");
+        assert_eq!(answers.matches("http/1.1 ").count(), 2, "{answers}");
+        assert!(answers.ends_with("ok\n"), "{answers}");
+    }
 }
 
 /// A server that follows TRACE sends back what it was sent, and that may be a key that its client does not know.

@@ -112,6 +112,40 @@ async fn histories_without_names_are_told_apart_by_what_they_say() {
 }
 
 #[tokio::test]
+async fn two_gateways_on_one_store_are_one_system_for_a_history_without_a_name() {
+    let compact = Compact::builder().in_memory().window(WINDOW);
+    let compact = compact.build().unwrap();
+    let scenes = [
+        Scene::with(compact.clone(), |_| {}, chat_answer).await,
+        Scene::with(compact.clone(), |_| {}, chat_answer).await,
+    ];
+    let mut sent: Vec<SentRequest> = Vec::new();
+    for n in 0..60 {
+        // A connection may stay for some requests before the next one has its turn.
+        let scene = &scenes[n / 3 % 2];
+        let answer = scene
+            .post("/v1/chat/completions", &[], body(&history(n, "parser")))
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        sent.push(scene.last_sent());
+    }
+    let catalog = compact.manager().unwrap().catalog().clone();
+    let sessions = catalog.sessions().await.unwrap();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    let goes_on = |pair: &[SentRequest]| {
+        let (before, after) = (message_bytes(&pair[0]), message_bytes(&pair[1]));
+        after.starts_with(&before)
+    };
+    let breaks = sent.windows(2).filter(|pair| !goes_on(pair)).count();
+    let records = catalog
+        .session_records(&sessions[0].session_id)
+        .await
+        .unwrap();
+    assert!(records.len() > 1, "{}", records.len());
+    assert_eq!(breaks, records.len(), "a view is the same through both");
+}
+
+#[tokio::test]
 async fn tenants_never_meet() {
     let (one, two) = (
         compact_gateway::make_key("one").unwrap(),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use compact_core::engine::{
-    self, Compaction, CompactionInput, CompactionOutcome, CutEntries, Originals, Plan, Prior,
+    self, Compaction, CompactionInput, CompactionOutcome, Originals, Plan, Preparation, Prior,
     ViewBounds,
 };
 use compact_core::error::CompactError;
@@ -70,8 +70,8 @@ pub struct MeasuredRequest<'a> {
     /// The session's last compaction, which may be of the same transcript when it was shorter.
     pub(super) latest: Option<CompactionRecord>,
     pub(super) ledger: Arc<Ledger>,
-    /// What its plans cut.
-    pub(super) cuts: CutEntries,
+    /// What its plans and its view have in common.
+    pub(super) prepared: Preparation,
     /// The policy, with what the session protects.
     pub(super) policy: Policy,
     /// What the view may cost.
@@ -107,6 +107,23 @@ struct CountedHistory<'a> {
     ledger: Ledger,
     decision: TriggerDecision,
     call: Option<TraceContext>,
+}
+
+/// Names the history that a compaction is of. A view to which nothing was added is the history that it was made of.
+fn name_history(line: &ResolvedHistory<'_>) -> Chain {
+    let entries = line.conversation.entries.iter();
+    let own = || Chain::from_history(entries.zip(&line.hashes));
+    let known = line.prior.as_ref().filter(|prior| {
+        let history = line.hashes.len() - line.conversation.leading_instructions();
+        engine::common_prefix(&line.conversation, &line.hashes, prior) == history
+    });
+    let before = line
+        .latest
+        .as_ref()
+        .filter(|latest| known.is_some_and(|prior| prior.receipt_id == latest.receipt_id));
+    before
+        .and_then(|latest| latest.source_chain)
+        .unwrap_or_else(own)
 }
 
 /// Measure and decide: each kind of history in its own way, and then all alike.
@@ -169,9 +186,8 @@ impl Manager {
     ) -> CountedHistory<'a> {
         let (account, ledger) = self.account_and_ledger(&line);
         let tokens = self.estimate_next_request(&line, &account);
-        let entries = line.conversation.entries.iter();
         CountedHistory {
-            source_chain: Chain::from_history(entries.zip(&line.hashes)),
+            source_chain: name_history(&line),
             decision: trigger::decide(tokens, self.window, &self.policy),
             call: Some(call_within(request.parent)),
             account,
@@ -207,7 +223,7 @@ impl Manager {
                 prior: line.prior,
                 latest: line.latest,
                 ledger: Arc::new(counted.ledger),
-                cuts: CutEntries::default(),
+                prepared: Preparation::default(),
                 policy,
                 budget: Tokens(0),
                 summary_limit: None,
@@ -267,7 +283,7 @@ impl<'a> CompactionJob<'a> {
     pub async fn compact(self) -> Result<RequestOutcome, Error> {
         let (mut job, held) = self.claim().await?;
         // Whatever the pressure: somebody wanted it.
-        job.scope.cause = job.scope.cause.or(Some(CompactionCause::Asked));
+        job.scope.cause = Some(CompactionCause::Asked);
         let (gate, lease) = (CommitGate::default(), held.lease().cloned());
         let outcome = held.run_leased(job.run(&gate, lease.as_ref())).await;
         let ended = match &outcome {
@@ -580,7 +596,7 @@ impl Manager {
         .note(measured.note.as_deref())
         .meaning(measured.advice.meaning.as_deref())
         .content(&measured.advice.words)
-        .cuts(&measured.cuts)
+        .prepared(&measured.prepared)
     }
 
     /// Where the originals of what a view leaves out are.

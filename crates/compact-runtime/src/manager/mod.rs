@@ -3,6 +3,7 @@
 //! Order of a commit: archive the original → record the receipt → emit events → hand out the view.
 //! A failure before the record leaves everything as it was; sinks are told and never asked.
 
+mod archived_state;
 mod build;
 mod catch_up;
 mod clearing;
@@ -14,10 +15,10 @@ mod job;
 mod kept_ledger;
 pub(crate) mod lease;
 mod lifetime;
-mod lineage;
+pub(crate) mod lineage;
 mod model_summary;
 pub(crate) mod outcome;
-mod protect;
+pub(crate) mod protect;
 mod remember;
 mod request;
 pub(crate) mod restore;
@@ -45,6 +46,7 @@ use crate::port::event::EventSink;
 use crate::port::summarizer::Summarizer;
 use kept_ledger::KeptLedgers;
 
+pub use archived_state::ArchivedState;
 pub use commit::{ArchiveMode, CommittedCompaction};
 pub use job::{CompactionJob, MeasuredRequest};
 pub use lifetime::{find_folder, is_measure};

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use compact_core::engine::{LeftOutName, find_left_out};
 use compact_core::frame;
+use compact_core::identity::EntryHash;
 use compact_core::ledger::Ledger;
 use compact_core::message::{Conversation, Entry};
 use compact_core::outline::Outline;
 use compact_core::pin::{PinRules, PinState};
+use compact_core::policy::Policy;
 use compact_core::redact::RedactionCounts;
 use compact_core::view::{View, ViewItem};
 
-use super::{Manager, MeasuredRequest, restore};
+use super::{Manager, restore};
 use crate::error::Error;
 use crate::port::catalog::CompactionRecord;
 
@@ -42,7 +44,8 @@ impl Manager {
         let mut job = self.measure_record(&request, record, prior).await?;
         let view = self.view_of(record, &mut job).await?;
         let view = view.unwrap_or_else(|| View::identity(&conversation));
-        let pins = self.pinned_flags(&conversation, &job.measured)?;
+        let policy = self.with_pins_of_now(&record.session_id, &self.policy);
+        let pins = pinned_flags(&policy.await?, &conversation, &job.measured.hashes)?;
         let ledger = Arc::unwrap_or_clone(job.measured.ledger);
         let memory = split_layers(&view, &conversation, &pins, ledger);
         Ok(self.redact_memory(memory))
@@ -92,20 +95,20 @@ impl Manager {
             ledger: memory.ledger,
         }
     }
+}
 
-    /// Which entries are pinned.
-    fn pinned_flags(
-        &self,
-        conversation: &Conversation,
-        measured: &MeasuredRequest<'_>,
-    ) -> Result<Vec<bool>, Error> {
-        let outline = Outline::from_conversation(conversation);
-        let pins = PinRules::new(&self.policy)?.of_units(conversation, &outline, &measured.hashes);
-        let units = outline.units.iter().zip(pins);
-        Ok(units
-            .flat_map(|(unit, pin)| unit.entries.clone().map(move |_| pin == PinState::Pinned))
-            .collect())
-    }
+/// Which entries are pinned under a policy.
+fn pinned_flags(
+    policy: &Policy,
+    conversation: &Conversation,
+    hashes: &[EntryHash],
+) -> Result<Vec<bool>, Error> {
+    let outline = Outline::from_conversation(conversation);
+    let pins = PinRules::new(policy)?.of_units(conversation, &outline, hashes);
+    let units = outline.units.iter().zip(pins);
+    Ok(units
+        .flat_map(|(unit, pin)| unit.entries.clone().map(move |_| pin == PinState::Pinned))
+        .collect())
 }
 
 fn split_layers(

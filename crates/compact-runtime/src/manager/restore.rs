@@ -355,12 +355,28 @@ pub(crate) fn read_conversation(
     record: &CompactionRecord,
 ) -> Result<(Conversation, &'static WireRules), Error> {
     let (conversation, document) = read_document(bytes, record)?;
-    let named = || record.receipt.wire().and_then(compact_formats::rules_named);
     let rules = match document {
         Some(document) => document.rules(),
-        None => named().unwrap_or(&WireRules::LENIENT),
+        None => named_rules(record),
     };
     Ok((conversation, rules))
+}
+
+/// The conversation that an agent would go on from, and the rules of its wire.
+pub(super) fn read_live(
+    bytes: &Bytes,
+    record: &CompactionRecord,
+) -> Result<(Conversation, &'static WireRules), Error> {
+    if record.format == ENTRIES_FORMAT {
+        return Ok((read_entries(bytes, record)?, named_rules(record)));
+    }
+    let live = parse_input(bytes.clone(), &record.format, FormatScope::Live)?;
+    Ok((live.conversation, live.document.rules()))
+}
+
+fn named_rules(record: &CompactionRecord) -> &'static WireRules {
+    let named = record.receipt.wire().and_then(compact_formats::rules_named);
+    named.unwrap_or(&WireRules::LENIENT)
 }
 
 /// The conversation of an archived input with its document, when it was one.

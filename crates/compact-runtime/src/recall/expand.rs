@@ -8,7 +8,6 @@ use compact_formats::{Document, TranscriptScope};
 
 use super::entry_text::entry_text;
 use super::exchange::ExchangePlaces;
-use super::index_update::{first_ordinal, next_ordinal};
 use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
@@ -118,7 +117,7 @@ impl Recall {
             EntryKey::Ordinal(ordinal) => (*ordinal, *ordinal),
             EntryKey::Ordinals(first, last) => (*first, *last),
         };
-        let end = next_ordinal(&record);
+        let end = record.next_ordinal();
         if first >= end {
             return Err(Error::NoSuchEntry(pointer.to_string()));
         }
@@ -170,7 +169,7 @@ impl Recall {
         let absent = || Error::NoSuchEntry(pointer.to_string());
         let mut met = HashSet::new();
         let mut record = record.clone();
-        while ordinal < first_ordinal(&record) {
+        while ordinal < record.first_ordinal() {
             let previous = record.previous.clone().filter(|id| met.insert(id.clone()));
             let previous = previous.ok_or_else(absent)?;
             let earlier = self.catalog.find_record(&previous).await?;
@@ -206,7 +205,7 @@ impl Recall {
         let found = found.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))?;
         Ok(RestoredEntry {
             pointer: pointer.clone(),
-            session_entries: next_ordinal(record),
+            session_entries: record.next_ordinal(),
             ..found
         })
     }
@@ -229,20 +228,12 @@ struct ArchivedInput {
 
 impl ArchivedInput {
     fn holds(&self, ordinal: u64) -> bool {
-        (first_ordinal(&self.record)..next_ordinal(&self.record)).contains(&ordinal)
-    }
-
-    /// How many entries before the first new one are the view that the input goes on from.
-    fn skipped(&self) -> u64 {
-        match self.record.previous {
-            Some(_) => self.record.new_from,
-            None => 0,
-        }
+        (self.record.first_ordinal()..self.record.next_ordinal()).contains(&ordinal)
     }
 
     fn ordinal_of(&self, at: usize) -> Option<u64> {
-        let after = (at as u64).checked_sub(self.skipped());
-        after.map(|after| first_ordinal(&self.record) + after)
+        let after = (at as u64).checked_sub(self.record.known_entries());
+        after.map(|after| self.record.first_ordinal() + after)
     }
 
     fn restore_ordinal(
@@ -251,8 +242,8 @@ impl ArchivedInput {
         ordinal: u64,
         session_entries: u64,
     ) -> Option<RestoredEntry> {
-        let after = ordinal.checked_sub(first_ordinal(&self.record))?;
-        let at = (self.skipped() + after) as usize;
+        let after = ordinal.checked_sub(self.record.first_ordinal())?;
+        let at = (self.record.known_entries() + after) as usize;
         let found = self.restore_entry(at)?;
         Some(RestoredEntry {
             input_place: Some(at),

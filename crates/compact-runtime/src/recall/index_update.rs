@@ -4,11 +4,14 @@
 //! the twentieth compaction of a session costs its new entries only.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::vec;
 
+use bytes::Bytes;
 use compact_core::frame;
 use compact_core::identity::EntryHash;
 use compact_core::message::{Conversation, Entry, EntryKind};
-use compact_core::receipt::span_ordinals;
+use compact_core::redact::Redactor;
 use compact_formats::{Document, Format, TranscriptScope};
 
 use super::exchange::ExchangePlaces;
@@ -17,7 +20,7 @@ use super::{Recall, said_at};
 use crate::error::Error;
 use crate::manager::restore;
 use crate::port::catalog::CompactionRecord;
-use crate::port::index::{IndexAddition, IndexedEntry};
+use crate::port::index::{EntryStream, IndexAddition, IndexError, IndexedEntry};
 
 /// A session whose index is not what its records say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,9 +124,9 @@ impl Recall {
         record: &CompactionRecord,
         seen: &SeenEntries,
         done: &HashSet<String>,
-    ) -> Result<Option<Vec<IndexedEntry>>, Error> {
+    ) -> Result<Option<EntryStream>, Error> {
         let Some(pack) = record.input_pack else {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Box::new(std::iter::empty())));
         };
         let Ok(bytes) = self.archive.get(&pack).await else {
             return Ok(None);
@@ -131,37 +134,82 @@ impl Recall {
         let Ok((live, document)) = restore::read_document(&bytes, record) else {
             return Ok(None);
         };
-        let whole = match has_boundaries(record) {
-            true => restore::read_scope(&bytes, record, TranscriptScope::Whole).unwrap_or_default(),
-            false => Conversation::default(),
-        };
+        let whole = read_longer(&bytes, record, &live);
         let start = seen
             .common_prefix(record)
             .max(continued_count(record, done));
         let numbered = NumberedEntries::new(record, &live, document.as_ref());
         let unseen = find_unseen_entries(&whole, &live, seen);
-        let live = find_live_entries(&numbered, start, seen);
-        let found = unseen.map(|entry| (None, entry)).chain(live);
-        Ok(Some(self.index_once(found.collect(), &numbered)))
+        let found = find_live_entries(&numbered, start, seen);
+        let found = unseen.chain(found).collect();
+        let placed = place_once(found, &numbered).into_iter();
+        Ok(Some(Box::new(NewEntries {
+            redactor: Arc::clone(&self.redactor),
+            placed,
+            live,
+            whole,
+        })))
     }
+}
 
-    /// Returns what is indexed of entries with their places: each once, at its last place.
-    fn index_once(
-        &self,
-        found: Vec<(Option<usize>, &Entry)>,
-        numbered: &NumberedEntries<'_>,
-    ) -> Vec<IndexedEntry> {
-        let mut seen = HashSet::new();
-        let newest = found.into_iter().rev();
-        let once = newest.filter(|(_, entry)| seen.insert(EntryHash::from_entry(entry)));
-        let indexed = once.filter_map(|(at, entry)| {
-            let place = at.map(|at| numbered.placement(at, entry));
-            passage::index_entry(entry, place.unwrap_or_default(), &self.redactor)
-        });
-        let mut entries: Vec<IndexedEntry> = indexed.collect();
-        entries.reverse();
-        entries
+/// The entries that a record adds, each made when it is taken.
+struct NewEntries {
+    live: Conversation,
+    whole: Conversation,
+    placed: vec::IntoIter<(FoundAt, EntryPlacement)>,
+    redactor: Arc<Redactor>,
+}
+
+/// Where an entry was found: in the context that was compacted, or in the part of its file before that.
+#[derive(Clone, Copy)]
+enum FoundAt {
+    Live(usize),
+    Before(usize),
+}
+
+impl Iterator for NewEntries {
+    type Item = Result<IndexedEntry, IndexError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (at, place) = self.placed.next()?;
+            let entry = match at {
+                FoundAt::Live(at) => self.live.entries.get(at),
+                FoundAt::Before(at) => self.whole.entries.get(at),
+            };
+            let indexed = passage::index_entry(entry?, place, &self.redactor);
+            if let Some(indexed) = indexed {
+                return Some(Ok(indexed));
+            }
+        }
     }
+}
+
+/// Returns the places of entries: each once, at its last place.
+fn place_once(
+    found: Vec<(FoundAt, &Entry)>,
+    numbered: &NumberedEntries<'_>,
+) -> Vec<(FoundAt, EntryPlacement)> {
+    let mut seen = HashSet::new();
+    let newest = found.into_iter().rev();
+    let once = newest.filter(|(_, entry)| seen.insert(EntryHash::from_entry(entry)));
+    let placed = once.map(|(at, entry)| match at {
+        FoundAt::Live(nth) => (at, numbered.placement(nth, entry)),
+        FoundAt::Before(_) => (at, EntryPlacement::default()),
+    });
+    let mut placed: Vec<(FoundAt, EntryPlacement)> = placed.collect();
+    placed.reverse();
+    placed
+}
+
+/// Returns the whole of a transcript that holds more than the context that was compacted; else nothing.
+fn read_longer(bytes: &Bytes, record: &CompactionRecord, live: &Conversation) -> Conversation {
+    if !has_boundaries(record) {
+        return Conversation::default();
+    }
+    let whole = restore::read_scope(bytes, record, TranscriptScope::Whole);
+    let longer = whole.ok().filter(|w| w.entries.len() > live.entries.len());
+    longer.unwrap_or_default()
 }
 
 /// Returns whether a transcript may hold more than its live context: an agent's own does, what is sent to a provider
@@ -170,7 +218,7 @@ fn has_boundaries(record: &CompactionRecord) -> bool {
     !record.format.parse().is_ok_and(Format::is_sent)
 }
 
-fn build_addition(record: &CompactionRecord, entries: Vec<IndexedEntry>) -> IndexAddition {
+fn build_addition(record: &CompactionRecord, entries: EntryStream) -> IndexAddition {
     IndexAddition {
         session_id: record.session_id.clone(),
         receipt_id: record.receipt_id.clone(),
@@ -235,7 +283,7 @@ impl<'a> NumberedEntries<'a> {
             entries: &live.entries,
             document,
             exchanges: ExchangePlaces::new(&live.entries),
-            first_ordinal: first_ordinal(record),
+            first_ordinal: record.first_ordinal(),
             new_from: record.new_from,
         }
     }
@@ -264,10 +312,10 @@ fn find_live_entries<'a>(
     numbered: &NumberedEntries<'a>,
     start: usize,
     seen: &SeenEntries,
-) -> impl Iterator<Item = (Option<usize>, &'a Entry)> {
+) -> impl Iterator<Item = (FoundAt, &'a Entry)> {
     let entries = numbered.entries.iter().enumerate().skip(start);
     let said = entries.filter(|(_, entry)| !seen.is_summary(entry));
-    said.map(|(at, entry)| (Some(at), entry))
+    said.map(|(at, entry)| (FoundAt::Live(at), entry))
 }
 
 /// What the file holds beyond the context that was compacted: the part before its last boundary.
@@ -276,33 +324,18 @@ fn find_unseen_entries<'a>(
     whole: &'a Conversation,
     live: &Conversation,
     seen: &SeenEntries,
-) -> impl Iterator<Item = &'a Entry> {
-    let is_longer = whole.entries.len() > live.entries.len();
-    let entries = if is_longer { &*whole.entries } else { &[] };
-    let shown: HashSet<EntryHash> = match is_longer {
-        true => EntryHash::from_entries(&live.entries).into_iter().collect(),
-        false => HashSet::new(),
+) -> impl Iterator<Item = (FoundAt, &'a Entry)> {
+    let shown: HashSet<EntryHash> = match whole.entries.is_empty() {
+        false => EntryHash::from_entries(&live.entries).into_iter().collect(),
+        true => HashSet::new(),
     };
     let known = |hash: &EntryHash| seen.hashes.contains(hash);
-    let hashed = entries.iter().map(|e| (EntryHash::from_entry(e), e));
+    let entries = whole.entries.iter().enumerate();
+    let hashed = entries.map(|(at, entry)| (EntryHash::from_entry(entry), at, entry));
     hashed
-        .skip_while(move |(hash, _)| !seen.hashes.is_empty() && !known(hash))
-        .filter(move |(hash, _)| !known(hash) && !shown.contains(hash))
-        .filter(|(_, entry)| entry.meta.kind != EntryKind::ForeignSummary)
-        .filter(|(_, entry)| !seen.is_summary(entry))
-        .map(|(_, entry)| entry)
-}
-
-/// The ordinal of the first entry that the record's input added to its session.
-pub(super) fn first_ordinal(record: &CompactionRecord) -> u64 {
-    let new =
-        record.entry_hashes.len() as u64 - record.new_from.min(record.entry_hashes.len() as u64);
-    next_ordinal(record).saturating_sub(new)
-}
-
-/// The ordinal after the last entry of the input: the summary's own, the largest of its view.
-pub(super) fn next_ordinal(record: &CompactionRecord) -> u64 {
-    let spans = record.receipt.view_spans();
-    let all = record.entry_hashes.len() as u64;
-    span_ordinals(&spans).max().unwrap_or(all)
+        .skip_while(move |(hash, ..)| !seen.hashes.is_empty() && !known(hash))
+        .filter(move |(hash, ..)| !known(hash) && !shown.contains(hash))
+        .filter(|(.., entry)| entry.meta.kind != EntryKind::ForeignSummary)
+        .filter(|(.., entry)| !seen.is_summary(entry))
+        .map(|(_, at, entry)| (FoundAt::Before(at), entry))
 }

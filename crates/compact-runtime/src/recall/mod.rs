@@ -318,7 +318,7 @@ impl Recall {
         for hit in hits {
             if !counts.contains_key(&hit.session_id) {
                 let latest = self.catalog.latest_record(&hit.session_id).await?;
-                let count = latest.map_or(0, |record| index_update::next_ordinal(&record));
+                let count = latest.map_or(0, |record| record.next_ordinal());
                 counts.insert(hit.session_id.clone(), count);
             }
             hit.session_entries = counts.get(&hit.session_id).copied().unwrap_or(0);

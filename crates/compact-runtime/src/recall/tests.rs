@@ -15,13 +15,12 @@ async fn holding(entries: &[(Role, &str)]) -> Recall {
     };
     for (n, (role, text)) in entries.iter().enumerate() {
         let entry = Entry::from_text(format!("e{n}"), *role, *text);
+        let indexed = passage::index_entry(&entry, placed(n as u64), &Default::default());
         let addition = IndexAddition {
             session_id: format!("s{n}"),
             receipt_id: format!("receipt-{n}-of-many"),
             created_at: format!("2026-01-{:02}T00:00:00.000Z", n + 1),
-            entries: passage::index_entry(&entry, placed(n as u64), &Default::default())
-                .into_iter()
-                .collect(),
+            entries: Box::new(indexed.into_iter().map(Ok)),
         };
         recall.index.add(addition).await.unwrap();
     }

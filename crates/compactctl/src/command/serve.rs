@@ -16,6 +16,7 @@ use axum::middleware::{Next, from_fn_with_state};
 #[cfg(feature = "dashboard")]
 use axum::response::{IntoResponse, Response};
 use compact::Compact;
+use compact::store::{ArchiveError, PackId};
 use compact_gateway::{Gateway, GatewaySettings, ServeError, SettingsError};
 use serde_json::json;
 
@@ -153,6 +154,7 @@ async fn serve(
         Failure::from_error(FailureCode::Unexpected, &error).with_context("cannot listen")
     })?;
     announce(&address.to_string(), global);
+    tokio::spawn(warn_of_store(compact.clone()));
     let mut asked = stop.watch();
     let stopped = async move {
         let _ = asked.wait_for(|asked| *asked).await;
@@ -181,6 +183,33 @@ async fn serve(
         cut => format!("{cut} answers were cut off\n"),
     };
     Ok(CommandAnswer::new(json!({"cut_off": cut}), human))
+}
+
+/// Says so if the store cannot be used: requests pass without it, and nobody would see why none is compacted.
+async fn warn_of_store(compact: Compact) {
+    let Err(error) = try_store(&compact).await else {
+        return;
+    };
+    let failure = Failure::from(error);
+    let help = failure.advice();
+    let help = help.map_or_else(String::new, |help| format!("help: {}\n", printable(help)));
+    output::print_stderr(&format!(
+        "warning: the store cannot be used, so requests go out as they came: {}\n{help}",
+        printable(failure.message())
+    ));
+}
+
+/// Asks the store for what nobody has put there.
+async fn try_store(compact: &Compact) -> Result<(), compact::Error> {
+    if !compact.has_store() {
+        return Ok(());
+    }
+    let store = compact.store_as_is()?;
+    store.catalog.latest_record("").await?;
+    match store.archive.info(&PackId([0; 32])).await {
+        Ok(_) | Err(ArchiveError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Uses settings that were read again; those that are wrong are named, and change nothing.

@@ -52,6 +52,28 @@ fn it_serves_until_it_is_told_to_stop() {
 }
 
 #[test]
+fn a_store_that_cannot_be_used_is_said_and_stops_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("config/compact");
+    std::fs::create_dir_all(&settings).unwrap();
+    // Nobody listens on the first port.
+    let catalog = "storage: { catalog: \"postgres://nobody@127.0.0.1:1/none?sslmode=disable\" }\n";
+    std::fs::write(settings.join("config.yaml"), catalog).unwrap();
+    let mut served = start(&["serve", "--listen", "127.0.0.1:0"], folder.path());
+    let mut lines = BufReader::new(served.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    let address = line.strip_prefix("listening on http://").expect(&line);
+    let warning = lines.next().unwrap().unwrap();
+    assert!(
+        warning.starts_with("warning: the store cannot be used"),
+        "{warning}"
+    );
+    assert!(get(address, "/readyz").ends_with("ready\n"));
+    served.kill().unwrap();
+    served.wait().unwrap();
+}
+
+#[test]
 fn an_address_that_others_reach_needs_keys() {
     let folder = tempfile::tempdir().unwrap();
     let refused = start(&["serve", "--listen", "0.0.0.0:0"], folder.path());

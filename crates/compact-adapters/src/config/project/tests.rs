@@ -366,8 +366,18 @@ fn files_that_are_none_end_at_once() {
     if cfg!(target_os = "linux") {
         assert_eq!(error("/dev/zero".as_ref()), "it is not a regular file");
         fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert_eq!(error(&path), "it is not a regular file");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let secret = elsewhere.path().join("secret");
+        fs::write(&secret, "hunter2: swordfish\n").unwrap();
+        for target in ["/dev/zero".as_ref(), secret.as_path()] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let told = error(&path);
+            assert!(told.contains("leads out of its folder"), "{told}");
+            fs::remove_file(&path).unwrap();
+        }
+        fs::write(folder.path().join("shared.yaml"), "model: gpt-5\n").unwrap();
+        std::os::unix::fs::symlink("shared.yaml", &path).unwrap();
+        assert!(crate::config::FileText::read_own(&path).is_ok());
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());

@@ -6,11 +6,10 @@ use compact_core::identity::EntryHash;
 use compact_core::message::EntryId;
 use compact_runtime::port::index::{IndexLookup, LookupResult, PROSE_WEIGHT, RecallCandidate};
 use tokio_postgres::Row;
-use zstd::bulk::Decompressor;
 
 use super::quote_term;
 use crate::postgres::{PooledClient, PostgresError, PostgresServer, hash_key, to_signed};
-use crate::recall::row::{decompress_text, parse_name};
+use crate::recall::row::{decompress, parse_name};
 
 pub(super) async fn find_passages(
     server: &PostgresServer,
@@ -84,11 +83,7 @@ async fn select_candidates(
             &[&queries, &weights, &told, &any, &session, &limit, &after],
         )
         .await?;
-    let mut texts = Decompressor::new()?;
-    Ok(rows
-        .iter()
-        .filter_map(|row| read_candidate(row, &mut texts))
-        .collect())
+    Ok(rows.iter().filter_map(read_candidate).collect())
 }
 
 /// Returns the entries of a session at these ordinals, whole.
@@ -108,24 +103,20 @@ pub(super) async fn read_entries_at(
     let rows = client
         .query(SELECT, &[&hash_key(session), &ordinals])
         .await?;
-    let mut texts = Decompressor::new()?;
     let whole = |entry: RecallCandidate| RecallCandidate {
         span: 0..entry.text.len(),
         ..entry
     };
-    let entries = rows
-        .iter()
-        .filter_map(|row| read_candidate(row, &mut texts));
-    Ok(entries.map(whole).collect())
+    Ok(rows.iter().filter_map(read_candidate).map(whole).collect())
 }
 
 /// Returns a row that cannot be read is one candidate less: everything here can be drawn again.
-fn read_candidate(row: &Row, texts: &mut Decompressor<'_>) -> Option<RecallCandidate> {
+fn read_candidate(row: &Row) -> Option<RecallCandidate> {
     let text = |at: usize| -> Option<String> {
         Some(String::from_utf8_lossy(row.try_get(at).ok()?).into_owned())
     };
     let place = |at: usize| -> Option<usize> { row.try_get::<_, i32>(at).ok()?.try_into().ok() };
-    let plain = decompress_text(row.try_get(8).ok()?, texts).ok()?;
+    let plain = decompress(row.try_get(8).ok()?).ok()?;
     Some(RecallCandidate {
         session_id: text(0)?,
         receipt_id: row.try_get(1).ok()?,

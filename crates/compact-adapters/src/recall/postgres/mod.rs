@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Statement, Transaction};
 
-use super::row::{compress_text, serialized_name};
+use super::row::{compress, serialized_name};
 use crate::postgres::{PostgresError, PostgresServer, hash_key, is_text, to_signed};
 
 const MIGRATIONS: [&str; 2] = [
@@ -82,7 +82,7 @@ impl PostgresIndex {
         rows.iter().map(read).collect()
     }
 
-    async fn add_in_transaction(&self, addition: &IndexAddition) -> Result<(), PostgresError> {
+    async fn add_in_transaction(&self, addition: IndexAddition) -> Result<(), PostgresError> {
         let mut client = self.server.acquire_client().await?;
         let transaction = client.transaction().await?;
         insert_addition(&transaction, addition).await?;
@@ -107,7 +107,7 @@ impl RecallIndex for PostgresIndex {
 
     async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
         self.ensure_migrated().await?;
-        let added = self.add_in_transaction(&addition).await;
+        let added = self.add_in_transaction(addition).await;
         added.map_err(|error| postgres_index_error(&self.server, "write to", error))
     }
 
@@ -142,7 +142,7 @@ impl RecallIndex for PostgresIndex {
 
 async fn insert_addition(
     t: &Transaction<'_>,
-    addition: &IndexAddition,
+    addition: IndexAddition,
 ) -> Result<(), PostgresError> {
     // The session's row is held until the end: of two that add to it, one waits for the other.
     const SESSION: &str = "INSERT INTO compact.recall_sessions (key, name) VALUES ($1, $2) \
@@ -162,9 +162,10 @@ async fn insert_addition(
     let filing = PostgresEntryWriter::new(t, session, receipt.get(0)).await?;
     let mut passages = PassageBatch::default();
     let mut count = 0;
-    for entry in &addition.entries {
-        if let Some(id) = filing.add_entry(entry).await? {
-            passages.push_entry(id, entry);
+    for entry in addition.entries {
+        let entry = entry.map_err(std::io::Error::other)?;
+        if let Some(id) = filing.add_entry(&entry).await? {
+            passages.push_entry(id, &entry);
         }
         if passages.entry.len() >= BATCH {
             count += filing.add_passages(std::mem::take(&mut passages)).await?;
@@ -224,7 +225,7 @@ impl<'a> PostgresEntryWriter<'a> {
             return Ok(None);
         }
         let (role, voice) = (serialized_name(entry.role), serialized_name(entry.voice));
-        let text = compress_text(&entry.text)?;
+        let text = compress(entry.text.as_bytes())?;
         let values = [key.as_slice(), &[&role, &voice, &text]].concat();
         let row = self
             .transaction

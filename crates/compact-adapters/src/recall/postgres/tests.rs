@@ -42,12 +42,11 @@ async fn it_answers_as_the_embedded_index_does() {
         format!("note {n}: {} {} {}", word(n), word(n + 1), word(n / 3))
     };
     for session in ["a", "b"] {
-        let entries = (0..200)
-            .map(|n| sample_entry(n as u64, &text(n)))
-            .collect::<Vec<_>>();
-        let added = sample_addition(session, "r", entries);
-        embedded.add(added.clone()).await.unwrap();
-        shared.add(added).await.unwrap();
+        let entries = || (0..200).map(|n| sample_entry(n as u64, &text(n)));
+        for index in [&embedded as &dyn RecallIndex, &shared] {
+            let added = sample_addition(session, "r", entries().collect());
+            index.add(added).await.unwrap();
+        }
     }
     for (question, session) in [("metrics port", None), ("parse config timeout", Some("b"))] {
         let lookup = IndexLookup {

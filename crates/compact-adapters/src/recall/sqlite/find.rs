@@ -3,7 +3,6 @@
 //! Block by block the weight of every term is added to each passage that holds it: no term is left
 //! out for being common, and no passage for coming late.
 
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,10 +12,11 @@ use compact_runtime::port::index::{IndexLookup, LookupResult, PROSE_WEIGHT, Reca
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::de::DeserializeOwned;
-use zstd::bulk::Decompressor;
 
-use super::posting::{self, BLOCK};
-use crate::recall::row::{decompress_text, parse_name as by_name};
+use super::number;
+use super::posting::{self, BLOCK, PostingList};
+use super::text::TextReader;
+use crate::recall::row::parse_name as by_name;
 
 pub(super) fn find_passages(
     t: &Transaction<'_>,
@@ -27,7 +27,7 @@ pub(super) fn find_passages(
     let blocks = read_blocks(t, &lookup.terms)?;
     let frequency = |at: usize| -> u64 {
         let lists = blocks.iter().filter_map(|block| block.lists.get(at));
-        lists.map(|list| list.len() as u64 / 2).sum()
+        lists.map(PostingList::count).sum()
     };
     let mut found = LookupResult {
         passages,
@@ -49,7 +49,7 @@ pub(super) fn find_passages(
 /// The list of each term in one block.
 struct PostingBlock {
     number: i64,
-    lists: Vec<Vec<u8>>,
+    lists: Vec<PostingList>,
 }
 
 /// Returns the blocks that hold any of the terms, the newest first.
@@ -121,8 +121,8 @@ impl PostingBlock {
 }
 
 /// Does something to the score of every passage in a list.
-fn update_scores(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
-    for number in posting::decode_list(list) {
+fn update_scores(scores: &mut [f32], list: &PostingList, change: impl Fn(&mut f32)) {
+    for number in list.numbers() {
         if let Some(score) = scores.get_mut(usize::from(number)) {
             change(score);
         }
@@ -130,9 +130,9 @@ fn update_scores(scores: &mut [f32], list: &[u8], change: impl Fn(&mut f32)) {
 }
 
 /// Returns the scores of the passages in a list, and 0 for all others.
-fn keep_scores_of(scores: &[f32], list: &[u8]) -> Vec<f32> {
+fn keep_scores_of(scores: &[f32], list: &PostingList) -> Vec<f32> {
     let mut kept = vec![0.0; BLOCK];
-    for number in posting::decode_list(list).map(usize::from) {
+    for number in list.numbers().map(usize::from) {
         if let (Some(slot), Some(score)) = (kept.get_mut(number), scores.get(number)) {
             *slot = *score;
         }
@@ -199,12 +199,12 @@ impl TopPassages {
 
 /// The columns that an entry is read from.
 const SELECT_ENTRY: &str = "SELECT name, receipt_id, created_at, hash, entry_id, ordinal, role, \
-     voice, text, spans, first, partner, said_at FROM entries \
-     JOIN receipts ON receipts.id = receipt JOIN sessions ON sessions.id = entries.session";
+     voice, spans, first, partner, said_at, text, frame, start, length FROM entries \
+     JOIN texts ON texts.id = text JOIN receipts ON receipts.id = receipt JOIN sessions ON sessions.id = entries.session";
 
 /// Returns the passages of entries with a higher ordinal, in rows from the first.
 fn passages_after(t: &Transaction<'_>, after: u64) -> rusqlite::Result<Vec<Range<i64>>> {
-    const SELECT: &str = "SELECT first, first + length(spans) / 8 FROM entries \
+    const SELECT: &str = "SELECT first, first + passages FROM entries \
          WHERE ordinal > ? ORDER BY first";
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let mut select = t.prepare_cached(SELECT)?;
@@ -220,7 +220,7 @@ pub(super) fn read_entries_at(
 ) -> rusqlite::Result<Vec<RecallCandidate>> {
     let by_ordinal = format!("{SELECT_ENTRY} WHERE name = ? AND ordinal = ?");
     let mut select = t.prepare_cached(&by_ordinal)?;
-    let mut texts = Decompressor::new().map_err(|e| damaged_column(8, e))?;
+    let mut texts = TextReader::default();
     let mut found = Vec::new();
     for ordinal in ordinals {
         let mut rows = select.query((session, i64::try_from(*ordinal).unwrap_or(i64::MAX)))?;
@@ -243,7 +243,7 @@ fn read_candidates(
     passages.sort_unstable();
     let mut select = t.prepare_cached(&by_passage)?;
     let mut candidates: Vec<RecallCandidate> = Vec::with_capacity(passages.len());
-    let mut texts = Decompressor::new().map_err(|e| damaged_column(8, e))?;
+    let mut texts = TextReader::default();
     let mut open: Option<DecodedEntry> = None;
     for passage in passages {
         let entry = match open.take().filter(|entry| entry.span_of(passage).is_some()) {
@@ -273,10 +273,8 @@ impl DecodedEntry {
     }
 }
 
-fn read_entry(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<DecodedEntry> {
+fn read_entry(row: &Row<'_>, texts: &mut TextReader) -> rusqlite::Result<DecodedEntry> {
     let ordinal: Option<i64> = row.get(5)?;
-    let plain =
-        decompress_text(row.get_ref(8)?.as_blob()?, texts).map_err(|e| damaged_column(8, e))?;
     Ok(DecodedEntry {
         candidate: RecallCandidate {
             session_id: row.get(0)?,
@@ -285,37 +283,39 @@ fn read_entry(row: &Row<'_>, texts: &mut Decompressor<'_>) -> rusqlite::Result<D
             hash: EntryHash(row.get(3)?),
             entry_id: EntryId(row.get(4)?),
             ordinal: ordinal.map(i64::unsigned_abs),
-            partner: row.get::<_, Option<i64>>(11)?.map(i64::unsigned_abs),
-            said_at: row.get(12)?,
+            partner: row.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
+            said_at: row.get(11)?,
             role: read_named(row, 6)?,
             voice: read_named(row, 7)?,
-            text: Arc::from(String::from_utf8_lossy(&plain)),
+            text: Arc::from(texts.read(row, 12)?),
             span: 0..0,
         },
-        spans: decode_spans(row.get_ref(9)?.as_blob()?),
-        first: row.get(10)?,
+        spans: decode_spans(row.get_ref(8)?.as_blob()?),
+        first: row.get(9)?,
     })
 }
 
-/// Returns the spans of an entry's passages, as they are stored.
+/// Returns the spans of an entry's passages, as they are stored: how far each begins behind the one before, and its
+/// length.
 pub(super) fn encode_spans<'a>(spans: impl Iterator<Item = &'a Range<usize>>) -> Vec<u8> {
-    spans
-        .flat_map(|span| [span.start, span.end])
-        .flat_map(|at| (at as u32).to_le_bytes())
-        .collect()
+    let mut stored = Vec::new();
+    let mut end = 0;
+    for span in spans {
+        number::write(&mut stored, span.start.saturating_sub(end) as u64);
+        number::write(&mut stored, span.len() as u64);
+        end = span.end;
+    }
+    stored
 }
 
-fn decode_spans(stored: &[u8]) -> Vec<Range<usize>> {
-    let number = |four: &[u8]| four.iter().rfold(0, |n, byte| n << 8 | usize::from(*byte));
-    let span = |eight: &[u8]| {
-        let (start, end) = eight.split_at(4);
-        number(start)..number(end)
-    };
-    stored.chunks_exact(8).map(span).collect()
-}
-
-fn damaged_column(column: usize, error: io::Error) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, error.into())
+fn decode_spans(mut stored: &[u8]) -> Vec<Range<usize>> {
+    let mut end = 0usize;
+    std::iter::from_fn(|| {
+        let start = end.checked_add(number::read(&mut stored)? as usize)?;
+        end = start.checked_add(number::read(&mut stored)? as usize)?;
+        Some(start..end)
+    })
+    .collect()
 }
 
 fn read_named<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {

@@ -1,14 +1,16 @@
 //! The recall index in a SQLite file of its own, next to the catalog: posting lists for the terms, the
-//! texts compressed beside them.
+//! texts compressed together beside them.
 //!
 //! Everything in it comes from the archive, so a file that is damaged is thrown away and filled
 //! again. FTS5 is not used: it hands out the passages of a term row by row, and here every term of a
 //! question is weighed in every passage that holds it.
 
 mod find;
+mod number;
 mod posting;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,10 +27,12 @@ use super::row;
 use crate::database::{self, DatabaseOpenError, Durability};
 use crate::waiting::run_waiting;
 use posting::PostingAdditions;
+use text::TextWriter;
 
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("0001_init.sql"),
     include_str!("0002_exchange.sql"),
+    include_str!("0003_pages.sql"),
 ];
 
 /// How much of the file is read without copying it, in bytes.
@@ -106,7 +110,18 @@ fn open_connection(file: &Path) -> Result<Connection, DatabaseOpenError> {
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.pragma_update(None, "cache_size", -CACHE)?;
+    give_room_back(&connection)?;
     Ok(connection)
+}
+
+/// Gives the disk back what an index took that is to be drawn anew. Where that cannot be, the room is used again.
+fn give_room_back(connection: &Connection) -> rusqlite::Result<()> {
+    const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM receipts)";
+    let freed: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    if freed > 0 && connection.query_row(IS_EMPTY, [], |row| row.get(0))? {
+        let _ = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+    Ok(())
 }
 
 fn remove_files(file: &Path) -> std::io::Result<()> {
@@ -147,7 +162,7 @@ impl RecallIndex for SqliteIndex {
 
     async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
         self.run_transaction(TransactionBehavior::Immediate, move |t| {
-            insert_addition(t, &addition)
+            insert_addition(t, addition)
         })
         .await
     }
@@ -181,7 +196,7 @@ impl RecallIndex for SqliteIndex {
     }
 }
 
-fn insert_addition(t: &Transaction<'_>, addition: &IndexAddition) -> rusqlite::Result<()> {
+fn insert_addition(t: &Transaction<'_>, addition: IndexAddition) -> rusqlite::Result<()> {
     t.execute(
         "INSERT INTO sessions (name) VALUES (?) ON CONFLICT DO NOTHING",
         [&addition.session_id],
@@ -204,21 +219,24 @@ fn insert_addition(t: &Transaction<'_>, addition: &IndexAddition) -> rusqlite::R
         session,
         receipt: t.last_insert_rowid(),
         next: first,
+        texts: TextWriter::new(t, session)?,
         growth: PostingAdditions::default(),
     };
-    for entry in &addition.entries {
-        filing.add_entry(t, entry)?;
+    for entry in addition.entries {
+        let made = entry.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()));
+        filing.add_entry(t, made?)?;
     }
     t.execute(
         "UPDATE sessions SET passages = passages + ? WHERE id = ?",
         [filing.next - first, session],
     )?;
+    filing.texts.write(t)?;
     filing.growth.write(t)
 }
 
 /// Returns the number after the last passage's.
 fn next_passage(t: &Transaction<'_>) -> rusqlite::Result<i64> {
-    const LAST: &str = "SELECT first + length(spans) / 8 FROM entries ORDER BY first DESC LIMIT 1";
+    const LAST: &str = "SELECT first + passages FROM entries ORDER BY first DESC LIMIT 1";
     let next = t.query_row(LAST, [], |row| row.get(0)).optional()?;
     Ok(next.unwrap_or(0))
 }
@@ -229,18 +247,19 @@ struct SqliteEntryWriter {
     receipt: i64,
     /// The number of the next passage.
     next: i64,
+    texts: TextWriter,
     growth: PostingAdditions,
 }
 
 impl SqliteEntryWriter {
     /// Returns an entry that its session holds already takes the new place.
-    fn add_entry(&mut self, t: &Transaction<'_>, entry: &IndexedEntry) -> rusqlite::Result<()> {
+    fn add_entry(&mut self, t: &Transaction<'_>, entry: IndexedEntry) -> rusqlite::Result<()> {
         const MOVE: &str = "UPDATE entries SET receipt = ?1, entry_id = ?2, ordinal = ?3, \
              partner = ?6, said_at = ?7 WHERE session = ?4 AND hash = ?5 AND ?3 IS NOT NULL";
+        const KNOWN: &str = "SELECT 1 FROM entries WHERE session = ? AND hash = ?";
         const INSERT: &str = "INSERT INTO entries \
              (receipt, entry_id, ordinal, session, hash, partner, said_at, role, voice, first, \
-             spans, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
-             ON CONFLICT (session, hash) DO NOTHING";
+             passages, spans, text, start, length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let signed = |n: u64| i64::try_from(n).ok();
         let (ordinal, partner) = (
             entry.ordinal.and_then(signed),
@@ -259,9 +278,13 @@ impl SqliteEntryWriter {
         if t.prepare_cached(MOVE)?.execute(key)? > 0 {
             return Ok(());
         }
-        let text = row::compress_text(&entry.text)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-        let inserted = t.prepare_cached(INSERT)?.execute(params![
+        if t.prepare_cached(KNOWN)?
+            .exists(params![self.session, entry.hash.0])?
+        {
+            return Ok(());
+        }
+        let text = self.texts.push(t, &entry.text)?;
+        t.prepare_cached(INSERT)?.execute(params![
             self.receipt,
             id,
             ordinal,
@@ -272,28 +295,28 @@ impl SqliteEntryWriter {
             row::serialized_name(entry.role),
             row::serialized_name(entry.voice),
             self.next,
+            entry.passages.len() as i64,
             find::encode_spans(entry.passages.iter().map(|passage| &passage.span)),
-            text,
+            text.frame,
+            text.start,
+            text.length,
         ])?;
-        if inserted > 0 {
-            self.add_postings(entry);
-        }
-        Ok(())
+        self.add_postings(t, entry)
     }
 
-    fn add_postings(&mut self, entry: &IndexedEntry) {
-        for passage in &entry.passages {
+    fn add_postings(&mut self, t: &Transaction<'_>, entry: IndexedEntry) -> rusqlite::Result<()> {
+        for passage in entry.passages {
             let marks = posting::marker_terms(self.session, entry.voice);
-            for term in passage.terms.iter().cloned().chain(marks) {
-                self.growth.add_passage(self.next, term);
-            }
+            let terms = passage.terms.into_iter().chain(marks);
+            self.growth.add_passage(t, self.next, terms)?;
             self.next += 1;
         }
+        Ok(())
     }
 }
 
 fn forget_session(t: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
-    const PASSAGES: &str = "SELECT first, first + length(spans) / 8 FROM entries \
+    const PASSAGES: &str = "SELECT first, first + entries.passages FROM entries \
          JOIN sessions ON sessions.id = entries.session WHERE name = ?";
     let mut gone: BTreeMap<i64, HashSet<u16>> = BTreeMap::new();
     let mut select = t.prepare_cached(PASSAGES)?;

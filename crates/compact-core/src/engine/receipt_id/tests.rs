@@ -74,7 +74,7 @@ fn id_and_shape(conversation: &Conversation) -> (String, u64) {
     .originals(Originals::Archived);
     let identity = ReceiptIdentity {
         engine: "compact 0.0.0+0",
-        ..receipt_identity(&input)
+        ..receipt_identity(&input, &Preparation::default())
     };
     (identity.receipt_id(), identity.shape)
 }

@@ -113,10 +113,13 @@ impl Manager {
         if let Some(name) = request.session_id {
             return Ok((name.to_owned(), self.catalog.latest_record(name).await?));
         }
-        let mut name = self.session_name(request, opening, hashes).await?;
+        let entries = request.conversation.entries.iter().zip(hashes);
+        let beginnings = Chain::prefix_chains(entries);
+        let find = || self.session_name(request, opening, hashes, &beginnings);
+        let mut name = find().await?;
         loop {
             let latest = self.catalog.latest_record(&name).await?;
-            let settled = self.session_name(request, opening, hashes).await?;
+            let settled = find().await?;
             if settled == name {
                 return Ok((name, latest));
             }
@@ -182,6 +185,7 @@ impl Manager {
         request: &CompactionRequest<'_>,
         opening: Option<&OpeningRecord>,
         hashes: &[EntryHash],
+        beginnings: &[Chain],
     ) -> Result<String, Error> {
         let wire_name = request.conversation.session_id.as_deref();
         if let Some(opening) = opening {
@@ -191,14 +195,12 @@ impl Manager {
                 return Ok(name.clone());
             }
         }
-        let entries = request.conversation.entries.iter().zip(hashes);
-        let beginnings = Chain::prefix_chains(entries);
         if let Some(name) = wire_name {
-            return self.find_namesake(name, request, hashes, &beginnings).await;
+            return self.find_namesake(name, request, hashes, beginnings).await;
         }
         let known = match opening {
             Some(_) => None,
-            None => self.session_on_record(&beginnings, "").await?,
+            None => self.session_on_record(beginnings, "").await?,
         };
         let whole = beginnings.last().copied().unwrap_or(Chain::EMPTY);
         Ok(known.unwrap_or_else(|| format!("{UNNAMED}{whole}")))
@@ -439,7 +441,10 @@ fn prior_with(record: &CompactionRecord, ledger: Arc<Ledger>) -> Prior {
 
 /// The hashes under which the entries of a record's input are known to its view and to those after it:
 /// another version may have hashed them otherwise.
-fn recorded_hashes(record: &CompactionRecord, conversation: &Conversation) -> Vec<EntryHash> {
+pub(crate) fn recorded_hashes(
+    record: &CompactionRecord,
+    conversation: &Conversation,
+) -> Vec<EntryHash> {
     let recorded = &record.entry_hashes;
     match recorded.len() == conversation.entries.len() {
         true => recorded.clone(),

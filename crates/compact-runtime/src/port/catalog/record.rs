@@ -103,6 +103,38 @@ impl CompactionRecord {
         PackId::of_record(&self.session_id, &self.receipt_id)
     }
 
+    /// Whether an entry stands whole in what a session shows after this: the view, or the copy where nothing was
+    /// compacted.
+    pub fn shows(&self, entry: &EntryHash) -> bool {
+        let shown = match self.receipt.origin() {
+            Some(_) => &self.entry_hashes,
+            None => &self.view_hashes,
+        };
+        shown.contains(entry)
+    }
+
+    /// The ordinal of the first entry that the input added to its session.
+    pub(crate) fn first_ordinal(&self) -> u64 {
+        let all = self.entry_hashes.len() as u64;
+        self.next_ordinal()
+            .saturating_sub(all - self.new_from.min(all))
+    }
+
+    /// The ordinal after the last entry of the input: the summary's own, the largest of its view.
+    pub(crate) fn next_ordinal(&self) -> u64 {
+        let spans = self.receipt.view_spans();
+        let all = self.entry_hashes.len() as u64;
+        span_ordinals(&spans).max().unwrap_or(all)
+    }
+
+    /// How many entries before the first new one are the view that the input goes on from.
+    pub(crate) fn known_entries(&self) -> u64 {
+        match self.previous {
+            Some(_) => self.new_from,
+            None => 0,
+        }
+    }
+
     /// Identity and ordinal of each history entry of the view.
     pub fn view_identity(&self) -> Vec<(EntryHash, u64)> {
         let spans = self.receipt.view_spans();

@@ -62,7 +62,7 @@ pub fn sample_addition(session: &str, receipt: &str, entries: Vec<IndexedEntry>)
         session_id: session.to_owned(),
         receipt_id: receipt.to_owned(),
         created_at: "2026-01-02T03:04:05.678Z".to_owned(),
-        entries,
+        entries: Box::new(entries.into_iter().map(Ok)),
     }
 }
 

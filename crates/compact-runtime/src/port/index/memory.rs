@@ -1,6 +1,6 @@
 //! An index for programs that keep nothing: as durable as the process, and it reads everything.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -12,11 +12,49 @@ use super::{
 /// Passages in memory.
 #[derive(Debug, Default)]
 pub struct MemoryIndex {
-    additions: Mutex<Vec<IndexAddition>>,
+    additions: Mutex<Vec<HeldAddition>>,
+}
+
+/// An addition with all that it brought.
+#[derive(Debug)]
+struct HeldAddition {
+    session_id: String,
+    receipt_id: String,
+    created_at: String,
+    entries: Vec<IndexedEntry>,
+}
+
+impl HeldAddition {
+    fn from_addition(addition: IndexAddition) -> Result<HeldAddition, IndexError> {
+        Ok(HeldAddition {
+            entries: addition.entries.collect::<Result<_, _>>()?,
+            session_id: addition.session_id,
+            receipt_id: addition.receipt_id,
+            created_at: addition.created_at,
+        })
+    }
+
+    /// Returns a whole entry as one candidate.
+    fn whole_entry(&self, entry: &IndexedEntry) -> RecallCandidate {
+        RecallCandidate {
+            session_id: self.session_id.clone(),
+            receipt_id: self.receipt_id.clone(),
+            created_at: self.created_at.clone(),
+            hash: entry.hash,
+            entry_id: entry.entry_id.clone(),
+            ordinal: entry.ordinal,
+            partner: entry.partner,
+            said_at: entry.said_at.clone(),
+            role: entry.role,
+            voice: entry.voice,
+            span: 0..entry.text.len(),
+            text: Arc::from(&*entry.text),
+        }
+    }
 }
 
 impl MemoryIndex {
-    fn additions(&self) -> MutexGuard<'_, Vec<IndexAddition>> {
+    fn additions(&self) -> MutexGuard<'_, Vec<HeldAddition>> {
         self.additions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -33,9 +71,10 @@ impl RecallIndex for MemoryIndex {
         Ok(names.collect())
     }
 
-    async fn add(&self, mut addition: IndexAddition) -> Result<(), IndexError> {
+    async fn add(&self, addition: IndexAddition) -> Result<(), IndexError> {
+        let mut addition = HeldAddition::from_addition(addition)?;
         let mut additions = self.additions();
-        let same = |a: &IndexAddition| {
+        let same = |a: &HeldAddition| {
             (&a.session_id, &a.receipt_id) == (&addition.session_id, &addition.receipt_id)
         };
         if additions.iter().any(same) {
@@ -71,7 +110,7 @@ impl RecallIndex for MemoryIndex {
 
     async fn find(&self, lookup: &IndexLookup) -> Result<LookupResult, IndexError> {
         let additions = self.additions();
-        let all: Vec<(&IndexAddition, &IndexedEntry, &IndexedPassage)> = additions
+        let all: Vec<(&HeldAddition, &IndexedEntry, &IndexedPassage)> = additions
             .iter()
             .flat_map(|a| a.entries.iter().map(move |e| (a, e)))
             .flat_map(|(a, e)| e.passages.iter().map(move |p| (a, e, p)))
@@ -88,7 +127,7 @@ impl RecallIndex for MemoryIndex {
             .filter(|(a, e, _)| is_within(lookup, a, e))
             .map(|(a, e, p)| {
                 let span = p.span.clone();
-                let whole = RecallCandidate::whole_entry(a, e);
+                let whole = a.whole_entry(e);
                 let score = score_passage(e, p, lookup, &weights);
                 (score, RecallCandidate { span, ..whole })
             })
@@ -109,13 +148,11 @@ impl RecallIndex for MemoryIndex {
         let of_session = additions.iter().filter(|a| a.session_id == session);
         let entries = of_session.flat_map(|a| a.entries.iter().map(move |e| (a, e)));
         let wanted = entries.filter(|(_, e)| e.ordinal.is_some_and(|n| ordinals.contains(&n)));
-        Ok(wanted
-            .map(|(a, e)| RecallCandidate::whole_entry(a, e))
-            .collect())
+        Ok(wanted.map(|(a, e)| a.whole_entry(e)).collect())
     }
 }
 
-fn is_within(lookup: &IndexLookup, addition: &IndexAddition, entry: &IndexedEntry) -> bool {
+fn is_within(lookup: &IndexLookup, addition: &HeldAddition, entry: &IndexedEntry) -> bool {
     let session = lookup.session_id.as_ref();
     session.is_none_or(|s| *s == addition.session_id)
         && lookup.after.is_none_or(|after| entry.ordinal > Some(after))

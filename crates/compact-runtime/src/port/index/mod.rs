@@ -78,8 +78,11 @@ pub struct IndexedEntry {
     pub passages: Vec<IndexedPassage>,
 }
 
+/// Entries that are made one by one, when an index takes them: those of a large transcript, with all their terms, are
+/// many times its size.
+pub type EntryStream = Box<dyn Iterator<Item = Result<IndexedEntry, IndexError>> + Send>;
+
 /// What one compaction adds to the index.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexAddition {
     /// The session.
     pub session_id: String,
@@ -88,7 +91,7 @@ pub struct IndexAddition {
     /// When it was recorded, as RFC 3339 in UTC.
     pub created_at: String,
     /// The entries that no earlier receipt of the session added.
-    pub entries: Vec<IndexedEntry>,
+    pub entries: EntryStream,
 }
 
 /// What to look for.
@@ -134,24 +137,6 @@ pub struct RecallCandidate {
 }
 
 impl RecallCandidate {
-    /// The whole entry as one candidate.
-    pub(crate) fn whole_entry(addition: &IndexAddition, entry: &IndexedEntry) -> RecallCandidate {
-        RecallCandidate {
-            session_id: addition.session_id.clone(),
-            receipt_id: addition.receipt_id.clone(),
-            created_at: addition.created_at.clone(),
-            hash: entry.hash,
-            entry_id: entry.entry_id.clone(),
-            ordinal: entry.ordinal,
-            partner: entry.partner,
-            said_at: entry.said_at.clone(),
-            role: entry.role,
-            voice: entry.voice,
-            span: 0..entry.text.len(),
-            text: Arc::from(&*entry.text),
-        }
-    }
-
     /// The passage's words.
     pub fn passage_text(&self) -> &str {
         self.text.get(self.span.clone()).unwrap_or_default()
@@ -228,8 +213,8 @@ pub trait RecallIndex: Send + Sync {
     /// Every receipt that was added, with its session.
     async fn receipts(&self) -> Result<Vec<(String, String)>, IndexError>;
 
-    /// Adds the entries of a receipt whole or not at all. A receipt that was added before changes
-    /// nothing; an entry that its session holds already is not held twice: it takes the new place,
+    /// Adds the entries of a receipt whole or not at all, and takes them one after the other. A receipt that was added
+    /// before changes nothing; an entry that its session holds already is not held twice: it takes the new place,
     /// unless that has no ordinal.
     async fn add(&self, addition: IndexAddition) -> Result<(), IndexError>;
 
