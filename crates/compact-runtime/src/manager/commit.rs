@@ -108,9 +108,10 @@ impl Manager {
     ) -> Result<StoredCompaction, Error> {
         let continues = self.input_relation(measured).await;
         // A disk takes as long to make sure of two packs as of one.
-        let (input, view) = tokio::try_join!(
+        let (input, view, ()) = tokio::try_join!(
             self.archive_original(measured, continues, scope, &made),
             self.archive_view(measured, continues, &made),
+            self.archive_record_before(measured),
         )?;
         let advice = self.archive_advice(measured, &made).await?;
         let archive = input.as_ref().map(|input| ArchivedPacks {

@@ -117,6 +117,29 @@ impl Manager {
         write_record(&**archive, known.as_ref().unwrap_or(record)).await
     }
 
+    /// Keeps the record of what a request goes on from, where a process that was ended left it to the catalog alone: only
+    /// what nothing goes on from may stand there so.
+    pub(super) async fn archive_record_before(
+        &self,
+        measured: &MeasuredRequest<'_>,
+    ) -> Result<(), Error> {
+        let Some(prior) = &measured.prior else {
+            return Ok(());
+        };
+        let found;
+        let record = match &measured.latest {
+            Some(latest) if latest.receipt_id == prior.receipt_id => Some(latest),
+            _ => {
+                found = self.catalog.find_record(&prior.receipt_id).await?;
+                found.as_ref()
+            }
+        };
+        match record.filter(|record| record.input_pack.is_some()) {
+            Some(record) => self.archive_record(record).await,
+            None => Ok(()),
+        }
+    }
+
     /// The archived view of a record; `None` where none was kept.
     pub(crate) async fn archived_view(
         &self,

@@ -886,6 +886,27 @@ async fn taking_up_a_session_does_not_read_what_led_to_it() {
 }
 
 #[tokio::test]
+async fn a_record_that_a_killed_process_left_out_is_kept_by_who_goes_on() {
+    let archive = Arc::new(Faulty::default());
+    let manager = manager(50_000).0.with_archive(Some(archive.clone()));
+    let mut session = SessionState::new("killed", &WireRules::LENIENT);
+    for step in 0..2 {
+        session.append((0..12).flat_map(|n| exchange(100 * step + n, 400)));
+        manager.manual_compact(&mut session, None).await.unwrap();
+        if step == 0 {
+            let kept = archive.list_records().await.unwrap();
+            archive.remove_record(&kept[0]).await.unwrap();
+        }
+    }
+    let records = manager.catalog.session_records("killed").await.unwrap();
+    assert!(records[1].previous.as_ref() == Some(&records[0].receipt_id));
+    for record in &records {
+        let kept = read_record(&*archive, &record.address()).await.unwrap();
+        assert!(kept.agrees_with(record));
+    }
+}
+
+#[tokio::test]
 async fn a_ledger_is_drawn_again_where_it_is_not_kept() {
     let archive = Arc::new(Faulty::default());
     let forgetful = || manager(50_000).0.with_archive(Some(archive.clone()));

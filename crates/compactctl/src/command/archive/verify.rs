@@ -133,10 +133,10 @@ async fn check_catalog(
         found.problems.push((Some(*pack), message));
     }
     let mut on_record: BTreeMap<PackId, CompactionRecord> = BTreeMap::new();
-    let mut latest: BTreeSet<PackId> = BTreeSet::new();
+    let mut continued: BTreeSet<String> = BTreeSet::new();
     for session in catalog.sessions().await? {
         let chain = catalog.session_records(&session.session_id).await?;
-        latest.extend(chain.last().map(CompactionRecord::address));
+        continued.extend(chain.iter().filter_map(|record| record.previous.clone()));
         let archived = chain.into_iter().filter(|record| {
             let is_file = record.receipt.as_json().get("file").is_some();
             record.input_pack.is_some() && !is_file
@@ -164,9 +164,9 @@ async fn check_catalog(
         }
     }
     found.unwritten = on_record.len();
-    // A process that is killed leaves the latest compaction of a session without a record, and none beside it.
-    let is_latest = |address: &PackId| latest.contains(address);
-    if !on_record.keys().all(is_latest) || (found.records == 0 && on_record.len() > 1) {
+    // A process that is killed leaves its compaction without a record, and whoever goes on from that writes it.
+    let is_continued = |record: &CompactionRecord| continued.contains(&record.receipt_id);
+    if on_record.values().any(is_continued) || (found.records == 0 && on_record.len() > 1) {
         let them = format_count(on_record.len() as u64, "receipt", "receipts");
         let message = format!(
             "the archive has no record of {them} that the catalog lists: `compactctl archive rebuild` writes it again"
