@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::message::{Block, Entry, EntryKind, Role};
+use crate::speech::before_notice;
 use crate::token::{Estimator, EstimatorExt, Tokens, Units};
 use crate::view::BlockEdit;
 
@@ -107,15 +108,24 @@ fn cut_until_fitting(
 }
 
 /// An answer cut to the lines that tell most where they stand between its head and its tail, else as a text is, but to its
-/// pointer alone where only scraps would be left of it.
+/// pointer alone where only scraps would be left of it. What its host put behind it goes first.
 fn clip_answer(
     whole: &str,
     limit: Units,
     estimator: &dyn Estimator,
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let cut = clip_text(whole, limit, estimator, pointer)?;
-    let cut = lines::clip_to_lines(whole, limit, estimator, pointer).unwrap_or(cut);
+    let plain = clip_text(whole, limit, estimator, pointer)?;
+    let own = before_notice(whole);
+    if own.len() < whole.len() {
+        let notice = whole.chars().count() - own.chars().count();
+        let marked = [own, marker(notice, pointer).trim_end()].concat();
+        return match estimator.count_units(&marked) <= limit {
+            true => Some(marked),
+            false => clip_answer(own, limit, estimator, pointer).or(Some(plain)),
+        };
+    }
+    let cut = lines::clip_to_lines(whole, limit, estimator, pointer).unwrap_or(plain);
     let total = whole.chars().count();
     let alone = head_and_tail(whole, total, 0, pointer);
     match cut.chars().count() < alone.chars().count() + SCRAP {

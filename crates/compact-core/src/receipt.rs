@@ -22,7 +22,7 @@ pub use note::{CutRequest, ReceiptNote};
 
 /// The version of the engine's decisions; part of every receipt's identity. The number behind the
 /// package's counts the changes of views within one version of it.
-pub const ENGINE: &str = concat!("compact ", env!("CARGO_PKG_VERSION"), "+11");
+pub const ENGINE: &str = concat!("compact ", env!("CARGO_PKG_VERSION"), "+12");
 
 /// What came of a request to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -116,6 +116,27 @@ fn an_answer_of_which_only_scraps_are_left_is_its_pointer() {
 }
 
 #[test]
+fn what_a_host_put_behind_an_answer_goes_first() {
+    let listing = "fn open() {}\n".repeat(20);
+    let noticed = |n: usize| {
+        let notice = "Whenever you read a file, consider it. ".repeat(n);
+        format!("{listing}\n<system-reminder>\n{notice}\n</system-reminder>\n")
+    };
+    let cut = |whole: &str, limit| clip_answer(whole, Units(limit), &Chars4, AT).unwrap();
+    let own = listing.trim_end();
+    assert_eq!(
+        cut(&noticed(8), 400),
+        format!("{own} […352 chars cut: 0123456789ab#57…]")
+    );
+    // Where the answer alone fits and its pointer does not, and where neither does.
+    for limit in [own.len() as u64 + 4, 100] {
+        let cut = cut(&noticed(8), limit);
+        assert!(Chars4.count_units(&cut) <= Units(limit), "{cut}");
+        assert!(limit > 100 || !cut.contains("reminder"), "{cut}");
+    }
+}
+
+#[test]
 fn small_blocks_stay_whole_and_large_ones_share_the_rest() {
     let costs = [Units(10), Units(500), Units(20), Units(900)];
     assert_eq!(water_level(&costs, Units(230)), Units(100));

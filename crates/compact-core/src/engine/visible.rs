@@ -46,6 +46,9 @@ fn add_texts<'s>(scene: &PlanInput<'s>, at: usize, fate: UnitFate, visible: &mut
         _ => None,
     };
     let edits = cut.as_ref().map_or(&[][..], |cut| &cut.edits);
+    if edits.is_empty() {
+        visible.entries.extend(scene.ordinals.get(at));
+    }
     for (block, nth) in entry.blocks.iter().zip(0..) {
         match edits.iter().find(|(edited, _)| *edited == nth) {
             Some((_, BlockEdit::SetText(left))) => {

@@ -141,6 +141,16 @@ fn host_range(text: &str) -> Option<Range<usize>> {
     }
 }
 
+/// Returns a tool's answer without the notice that the host put behind it.
+pub(crate) fn before_notice(answer: &str) -> &str {
+    let before = || {
+        let (_, name) = answer.trim_end().strip_suffix('>')?.rsplit_once("</")?;
+        let (before, _) = answer.rsplit_once(&format!("\n<{name}>"))?;
+        ASIDE_ELEMENTS.is_part_of(name).then(|| before.trim_end())
+    };
+    before().unwrap_or(answer)
+}
+
 fn is_host_element(name: &str) -> bool {
     !name.is_empty() && (REPORT_ELEMENTS.is_part_of(name) || ASIDE_ELEMENTS.is_part_of(name))
 }

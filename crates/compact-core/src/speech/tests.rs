@@ -166,3 +166,23 @@ fn names_of_programs_are_known() {
     let names = ["tool_executor", "Terminal", "alice", "python_interpreter"];
     assert_eq!(names.map(is_program_name), [true, true, false, true]);
 }
+
+#[test]
+fn a_notice_of_the_host_ends_an_answer() {
+    let rows = [
+        (
+            "fn a() {}\n\n<system-reminder>\nBe careful.\n</system-reminder>\n",
+            "fn a() {}",
+        ),
+        (
+            "a\n<system-reminder>b</system-reminder>\nc",
+            "a\n<system-reminder>b</system-reminder>\nc",
+        ),
+        ("<ul>\n<li>a</li>\n</ul>", "<ul>\n<li>a</li>\n</ul>"),
+        ("a </system-reminder>", "a </system-reminder>"),
+        ("", ""),
+    ];
+    for (answer, own) in rows {
+        assert_eq!(before_notice(answer), own);
+    }
+}

@@ -3,6 +3,8 @@
 //! Each stands under its file. Lines of code by themselves are worth next to nothing; what they declare, the words that they
 //! hold for people, the values that they set and what a document says are worth telling.
 
+use std::collections::HashSet;
+
 use super::piece::{Piece, PieceForm};
 use super::select::ShownLevel;
 use super::trace::{
@@ -10,7 +12,7 @@ use super::trace::{
     is_comment,
 };
 use crate::ledger::{
-    DiffedFile, FileAct, FileChange, FileFact, Voice, clip, is_document, is_test_file,
+    DiffedFile, FileAct, FileChange, FileFact, Ledger, Voice, clip, is_document, is_test_file,
 };
 
 /// What a file is worth that the session changed, and one of a diff that it was shown.
@@ -42,6 +44,11 @@ const VALUE_PUT_IN: f64 = 4.0;
 /// Characters of a declaration that is gone: enough to know it by.
 const REMOVED_CHARS: usize = 60;
 
+/// How many times what others are worth the lines of the newest change are, from where whoever goes on works on; and what each
+/// one before it has of that.
+const NEWEST_CHANGE: f64 = 3.0;
+const CHANGE_BEFORE: f64 = 0.2;
+
 /// The file that lines belong to.
 #[derive(Clone, Copy)]
 struct ChangedPlace<'p> {
@@ -52,6 +59,7 @@ struct ChangedPlace<'p> {
 impl<'l> TraceBuilder<'_, 'l> {
     pub(super) fn push_files(&mut self) {
         let ledger = self.ledger;
+        self.newest_changes = newest_changes(ledger, self.whole);
         for file in ledger.facts.files.iter().filter(|file| file.is_changed()) {
             let head = self.file_head(&file.path, file.ordinal);
             self.push_file_name(head, file.ordinal, CHANGED_FILE);
@@ -101,7 +109,9 @@ impl<'l> TraceBuilder<'_, 'l> {
                 let later = file.changes.get(nth..).unwrap_or_default();
                 self.push_removals(later, change, head);
             }
-            self.push_change(change, place);
+            if !self.whole.contains(&u64::from(change.ordinal)) {
+                self.push_change(change, place);
+            }
         }
     }
 
@@ -127,6 +137,7 @@ impl<'l> TraceBuilder<'_, 'l> {
             let is_late = nth > FIRST_LINES && !signs && !gives_value(line);
             let worth = line_worth(put_in, place.path, signs, is_small);
             let worth = if is_late { worth * LATE } else { worth };
+            let worth = worth * self.freshness(change.ordinal);
             self.table.push(Piece {
                 head: place.head,
                 ordinal: change.ordinal,
@@ -144,6 +155,13 @@ impl<'l> TraceBuilder<'_, 'l> {
                 form: PieceForm::Text,
             });
         }
+    }
+
+    /// How many times what others are worth the lines of a change are.
+    fn freshness(&self, ordinal: u32) -> f64 {
+        let newer = self.newest_changes.iter().position(|n| *n == ordinal);
+        let more = |newer: usize| (NEWEST_CHANGE - 1.0) * CHANGE_BEFORE.powi(newer as i32);
+        1.0 + newer.map_or(0.0, more)
     }
 
     /// The declarations that a change took out and that neither it nor a later one put back.
@@ -177,12 +195,28 @@ impl<'l> TraceBuilder<'_, 'l> {
     }
 }
 
+/// So many changes are what the session is at.
+const AT_HAND: usize = 3;
+
+/// The newest changes that the view does not show whole, from the newest back.
+fn newest_changes(ledger: &Ledger, whole: &HashSet<u64>) -> Vec<u32> {
+    let files = ledger.facts.files.iter();
+    let changes = files.flat_map(|file| file.changes.iter().map(|change| change.ordinal));
+    let mut newest: Vec<u32> = changes
+        .filter(|n| !whole.contains(&u64::from(*n)))
+        .collect();
+    newest.sort_unstable_by(|a, b| b.cmp(a));
+    newest.dedup();
+    newest.truncate(AT_HAND);
+    newest
+}
+
 /// What a line is worth that a change put in.
 fn line_worth(line: &str, path: &str, signs: bool, is_small: bool) -> f64 {
     let is_test = is_test_file(path);
     match (is_document(path), signs) {
         (true, _) if line.ends_with(':') => LINE,
-        (true, _) if has_words(line) || is_heading(line) => CHANGED_PROSE,
+        (true, _) if has_words(line) || is_heading(line) => CHANGED_PROSE * share_of_prose(line),
         (_, true) if is_test => CHANGED_TEST,
         (_, true) => CHANGED_SIGNATURE,
         _ if is_comment(line) => COMMENT,
@@ -200,6 +234,14 @@ const USUAL_LINE: f64 = 40.0;
 /// that do next to nothing.
 fn share_of_line(line: &str) -> f64 {
     (line.len() as f64 / USUAL_LINE).clamp(0.5, 2.5)
+}
+
+/// Characters of a usual line of a document.
+const USUAL_PROSE: f64 = 80.0;
+
+/// What a line of a document is worth beside a usual one: a sentence says more than a heading.
+fn share_of_prose(line: &str) -> f64 {
+    (line.len() as f64 / USUAL_PROSE).clamp(0.3, 1.5)
 }
 
 /// Words of a line of a document that says something.

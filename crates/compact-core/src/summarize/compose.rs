@@ -144,6 +144,8 @@ impl SummaryMaterial<'_> {
             closings: trace::closing_ordinals(reader.ledger),
             series: SeriesTable::default(),
             offered: HashSet::default(),
+            whole: &self.request.visible.entries,
+            newest_changes: Vec::new(),
         };
         builder.push_all(answers);
         table

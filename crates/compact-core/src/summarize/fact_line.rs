@@ -428,7 +428,7 @@ pub(super) fn order_line(facts: &Facts, early: &[u64]) -> Option<FactLine> {
     });
     let named: Vec<String> = named.collect();
     let text = format!(
-        "said before the end of the story, though it stands below this summary: {}",
+        "below this summary stands {}: what has a higher number here came later",
         named.join(", ")
     );
     let ordinal = u32::try_from(last).unwrap_or(u32::MAX);

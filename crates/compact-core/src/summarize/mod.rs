@@ -314,6 +314,8 @@ pub struct VisibleTexts<'v> {
     pub cut: Vec<String>,
     /// Those as they were before.
     pub cut_from: Vec<&'v str>,
+    /// The ordinals of entries that stand there whole.
+    pub entries: HashSet<u64>,
     /// The ordinals of messages that stand behind the summary although it tells what came after them.
     pub early: Vec<u64>,
 }

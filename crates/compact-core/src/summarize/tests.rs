@@ -1127,6 +1127,41 @@ fn setting_session() -> Vec<Entry> {
 }
 
 #[test]
+fn the_lines_of_the_newest_change_are_told_before_those_of_older_ones() {
+    let mut entries = session();
+    for n in 0..26 {
+        let (id, name) = (format!("e{n}"), (b'a' + n) as char);
+        let lines =
+            format!("total_{name} = sum_of(rows_{name})\\nreturn total_{name} * rate_{name}");
+        let edit = format!(r#"{{"file_path":"src/part_{name}.py","new_string":"{lines}"}}"#);
+        entries.extend([call(&id, "Edit", &edit), result(&id, "ok")]);
+    }
+    let ledger = Ledger::from_entries(&entries, 0);
+    let summary = render_ledger(&ledger, Style::TaskState, 700);
+    assert!(summary.contains("+return total_z * rate_z"), "{summary}");
+    assert!(!summary.contains("+return total_a * rate_a"), "{summary}");
+    // What stands whole in the view is not told again.
+    let newest = u64::try_from(entries.len()).unwrap() - 2;
+    let visible = VisibleTexts {
+        entries: [newest].into(),
+        ..VisibleTexts::default()
+    };
+    let request = RenderRequest {
+        ledger: &ledger,
+        ranking: &NameRanking::from_ledger(&ledger, Style::TaskState, None),
+        style: Style::TaskState,
+        budget: Units(700 * 4),
+        estimator: &Chars4,
+        company: SummaryNeighbours::Alone,
+        visible: &visible,
+        prose: "",
+    };
+    let summary = render_body(&request).text;
+    assert!(!summary.contains("+return total_z"), "{summary}");
+    assert!(summary.contains("+return total_y * rate_y"), "{summary}");
+}
+
+#[test]
 fn what_a_later_edit_took_out_is_not_shown() {
     let text = of(&setting_session());
     let file = text

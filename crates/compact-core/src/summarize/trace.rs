@@ -91,6 +91,10 @@ pub(super) struct TraceBuilder<'t, 'l> {
     pub closings: HashMap<u32, u32, foldhash::fast::FixedState>,
     /// What was offered of each kind.
     pub series: SeriesTable,
+    /// The entries that stand whole in the view.
+    pub whole: &'t HashSet<u64>,
+    /// The newest changes that do not, from the newest back.
+    pub newest_changes: Vec<u32>,
     /// Lines of changes that were offered under each head: many that are alike say what one does.
     pub offered: HashSet<(usize, &'l str), foldhash::fast::FixedState>,
 }
