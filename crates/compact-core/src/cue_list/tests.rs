@@ -78,7 +78,7 @@ check_tables!(ANYWHERE, |list| list.check_lines(PhraseList::anywhere, PhraseList
     rule order rule_label revision replacement change prohibition release condition postponement firm task
     finished unfinished creation decision drawback open_work complaint
     all_pass outcome preference check_outcome lifting paste_word pointing_word quoting_head report talk_word text_task no_failure
-    doubt for_now untested supposition);
+    doubt for_now untested supposition rule_name reported_wish addition binding);
 
 check_tables!(AT_START, |list| list.check_lines(PhraseList::at_start, PhraseList::is_in),
     agreement disposal deed announcement directive case_opener request_opener greeting question_opener permission
@@ -101,7 +101,7 @@ check_tables!(WORDS, |list| list.check_words(),
     softener pointer after_pointer order_opener program_line making abbreviation limit_word count_word text_part
     rule_filler rule_frame question_tool plan_tool command_wrapper
     lookup_program scope_opener library_head speaker own_element back_reference
-    check_program failure_count control_word agent_tool thanks);
+    check_program failure_count control_word agent_tool thanks take_back_verb denial);
 
 #[test]
 fn every_list_has_a_table_and_says_what_it_is_for() {

@@ -116,7 +116,15 @@ pub(crate) fn is_own_order(sentence: &str) -> bool {
         let last = before.rsplit(' ').next().unwrap_or("");
         !matches!(last, "I" | "i" | "we" | "We")
     };
-    !QUESTION_OPENER.is_in(sentence) && !REPORT.starts_in(sentence).any(is_repeated)
+    // What is told behind an order that takes something back is its reason.
+    let order = sentence
+        .split_once(", ")
+        .map_or(sentence, |(order, _)| order);
+    let spoken = match REVISION.is_in(order) {
+        true => order,
+        false => sentence,
+    };
+    !QUESTION_OPENER.is_in(sentence) && !REPORT.starts_in(spoken).any(is_repeated)
 }
 
 /// A sentence with nothing between its quotation marks: what stands there is somebody else's, or the name of something.

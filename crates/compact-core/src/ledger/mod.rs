@@ -21,6 +21,7 @@ mod revocation;
 mod scan;
 mod sentence;
 mod task;
+mod withdrawal;
 
 #[cfg(test)]
 mod tests;
@@ -48,8 +49,9 @@ pub(crate) use cue::{
 pub(crate) use diffed_file::may_show_diff;
 pub(crate) use edit_lines::{comment_text, is_document, is_import, is_test_file};
 pub(crate) use language::is_unspaced;
-pub(crate) use revocation::{Revocations, RevokedStatement};
+pub(crate) use revocation::{DoubtfulWithdrawal, Revocations, RevokedStatement};
 pub(crate) use sentence::{clip, find_phrase, has_sentence, split_sentences};
+pub(crate) use withdrawal::Withdrawal;
 
 use crate::message::Entry;
 use excerpt::ExcerptWindow;

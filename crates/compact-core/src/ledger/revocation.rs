@@ -13,6 +13,15 @@ pub(crate) struct Revocations {
     pub statements: Vec<RevokedStatement>,
     /// What the user quotes and never ordered.
     pub quoted: Vec<Fact>,
+    /// Words that may take a rule back, and do not surely.
+    pub doubts: Vec<DoubtfulWithdrawal>,
+}
+
+/// A sentence of the user that may take back an earlier one: both stand.
+#[derive(Debug)]
+pub(crate) struct DoubtfulWithdrawal {
+    pub later: Fact,
+    pub rule: Fact,
 }
 
 /// A sentence of the user that a later one repeats with another value.

@@ -166,7 +166,7 @@ fn rule_lines(
         .iter()
         .filter(|f| f.voice != Voice::System && revoked.is_live(f));
     let releases = rule_releases(facts, revoked);
-    let is_release = |rule: &Fact| releases.iter().any(|r| std::ptr::eq(r.fact, rule));
+    let is_release = |rule: &Fact| releases.iter().any(|r| r.fact == rule);
     let rules = live.filter(|f| !is_release(f)).map(|f| (f, None));
     let releases = releases.iter().map(|r| (r.fact, Some(r.rule.ordinal)));
     let mut told: Vec<(&Fact, Option<u32>)> = rules.chain(releases).collect();

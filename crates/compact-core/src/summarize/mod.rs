@@ -266,7 +266,8 @@ pub(crate) fn rule_statuses(ledger: &Ledger) -> Vec<RuleStatus<'_>> {
     let revoked = RevokedRules::from_facts(&ledger.facts);
     let releases = release::rule_releases(&ledger.facts, &revoked);
     let rules = ledger.facts.rules.iter();
-    let live = rules.filter(|fact| revoked.is_live(fact));
+    let is_release = |fact: &Fact| releases.iter().any(|release| release.fact == fact);
+    let live = rules.filter(|fact| revoked.is_live(fact) && !is_release(fact));
     let holding = releases.iter().map(|release| release.fact).chain(live);
     let holding = holding.map(|fact| RuleStatus { fact, holds: true });
     let fallen = revoked

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use super::revoke::{RevokedRules, meaningful_words};
 use crate::ledger::{Fact, Facts, is_exception, is_release};
 
-/// A word of the user that allows what a rule forbade.
+/// A word of the user that allows what a rule forbade, or may take it back.
+#[derive(Clone, Copy)]
 pub(super) struct RuleRelease<'l> {
     pub fact: &'l Fact,
     /// The newest rule that it is about.
@@ -32,8 +33,17 @@ pub(super) fn rule_releases<'l>(
         .iter()
         .chain(live.clone().filter(|rule| is_release(&rule.text)))
         .collect();
+    let doubts = revoked.doubts().iter();
+    let doubts =
+        doubts.filter(|doubt| revoked.is_live(&doubt.later) && revoked.is_live(&doubt.rule));
+    let doubtful: Vec<RuleRelease<'l>> = doubts
+        .map(|doubt| RuleRelease {
+            fact: &doubt.later,
+            rule: &doubt.rule,
+        })
+        .collect();
     if said.is_empty() {
-        return Vec::new();
+        return doubtful;
     }
     let live: Vec<(&Fact, Stems)> = live.map(|rule| (rule, stems(&rule.text))).collect();
     // An exception that names nothing of a rule is one to the rule before it.
@@ -55,7 +65,11 @@ pub(super) fn rule_releases<'l>(
             false => None,
         }
     };
-    said.into_iter().filter_map(released).collect()
+    let is_told = |fact: &Fact| doubtful.iter().any(|doubt| doubt.fact == fact);
+    let said = said.into_iter().filter(|fact| !is_told(fact));
+    let mut releases: Vec<RuleRelease<'l>> = said.filter_map(released).collect();
+    releases.extend(doubtful.iter().copied());
+    releases
 }
 
 /// The words that carry meaning, without their endings: "named" and "name" are one.

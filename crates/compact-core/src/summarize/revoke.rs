@@ -1,7 +1,8 @@
 //! Which rules no longer hold.
 //!
-//! A rule falls when the user says the same again with another value, or takes something back: then
-//! the rule that is most like the new words falls, if any is like them at all. Two prohibitions both
+//! A rule falls when the user says the same again with another value, or surely takes something back: then
+//! the rule that is most like the new words falls, if they speak of all that it speaks of. Where that is in doubt both
+//! stand, the later words behind the rule. Two prohibitions both
 //! hold unless the later one says that something changed, and so do rules that name different things. What lifts a rule for
 //! one case only ("no longer for staging") is an exception: the rule holds everywhere else, and both are told.
 //! A rule that falls is told nowhere; the proof counts it among what the view does not show. Other statements of the
@@ -16,8 +17,9 @@ use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
 use crate::cue_list::{WordList, cue_file};
 use crate::ledger::{
-    Fact, Facts, Revocations, RevokedStatement, clip, find_phrase, is_change, is_lifting,
-    is_prohibition, is_replacement, is_revision, rule_label, split_sentences,
+    DoubtfulWithdrawal, Fact, Facts, Revocations, RevokedStatement, Withdrawal, clip, find_phrase,
+    is_change, is_lifting, is_prohibition, is_replacement, is_revision, rule_label,
+    split_sentences,
 };
 use crate::speech::own_words;
 
@@ -30,12 +32,20 @@ pub(super) struct RevokedRules<'l>(&'l Revocations);
 
 impl<'l> RevokedRules<'l> {
     pub(super) fn from_facts(facts: &'l Facts) -> Self {
-        let owned = |rules: Vec<&Fact>| rules.into_iter().cloned().collect();
-        RevokedRules(facts.revocations.get_or_find(|| Revocations {
-            rules: owned(revoked_rules(facts)),
-            statements: revoked_statements(&facts.requests),
-            quoted: owned(quoted_rules(facts)),
+        RevokedRules(facts.revocations.get_or_find(|| {
+            let (rules, doubts) = find_revoked(facts);
+            Revocations {
+                rules,
+                doubts,
+                statements: revoked_statements(&facts.requests),
+                quoted: quoted_rules(facts).into_iter().cloned().collect(),
+            }
         }))
+    }
+
+    /// What may take back a rule, and does not surely.
+    pub(super) fn doubts(&self) -> &'l [DoubtfulWithdrawal] {
+        &self.0.doubts
     }
 
     /// The rules that fell.
@@ -88,34 +98,48 @@ impl<'l> RevokedRules<'l> {
     }
 }
 
-fn revoked_rules(facts: &Facts) -> Vec<&Fact> {
+/// The rules that fell, and words that may have taken back others.
+fn find_revoked(facts: &Facts) -> (Vec<Fact>, Vec<DoubtfulWithdrawal>) {
     let mut standing: Vec<ParsedRule<'_>> = Vec::new();
-    let mut revoked = Vec::new();
-    let mut revising = None;
+    let (mut revoked, mut doubts) = (Vec::new(), Vec::new());
+    // What the sentences of a message do holds for those behind them.
+    let mut revising = (0, Withdrawal::No);
     for fact in &facts.rules {
         let new = ParsedRule::from_fact(fact);
         let contrast = Contrast::of(&fact.text);
-        if is_revision(&fact.text) && contrast.is_none() {
-            revising = Some(fact.ordinal);
+        let own = match contrast {
+            Some(_) => Withdrawal::No,
+            None => Withdrawal::of_sentence(&fact.text),
+        };
+        if own != Withdrawal::No || revising.0 != fact.ordinal {
+            revising = (fact.ordinal, own);
         }
         let before = revoked.len();
         standing.retain(|old| {
             let falls =
                 new.restates(old) || contrast.as_ref().is_some_and(|c| c.rejects(&new, old));
             if falls {
-                revoked.push(old.fact);
+                revoked.push(old.fact.clone());
             }
             !falls
         });
-        if revoked.len() == before
-            && revising == Some(fact.ordinal)
-            && let Some(at) = new.most_like(&standing)
-        {
-            revoked.push(standing.remove(at).fact);
+        let (_, withdrawal) = revising;
+        let is_open = revoked.len() == before && withdrawal != Withdrawal::No;
+        if let Some(at) = new.most_like(&standing, withdrawal).filter(|_| is_open) {
+            match standing
+                .get(at)
+                .filter(|old| !new.takes_back(withdrawal, old))
+            {
+                Some(old) => doubts.push(DoubtfulWithdrawal {
+                    later: fact.clone(),
+                    rule: old.fact.clone(),
+                }),
+                None => revoked.push(standing.remove(at).fact.clone()),
+            }
         }
         standing.push(new);
     }
-    revoked
+    (revoked, doubts)
 }
 
 /// What a sentence chooses against, where it takes nothing back but that: "keep carts in a table instead of a column".
@@ -125,21 +149,43 @@ struct Contrast<'s> {
 }
 
 /// Words between what is chosen and what is not.
-const CONTRASTS: [&str; 2] = [" instead of ", " rather than "];
+const CONTRASTS: [&str; 14] = [
+    " instead of ",
+    " rather than ",
+    " statt ",
+    " anstatt ",
+    " anstelle ",
+    " au lieu de ",
+    " plutôt que ",
+    " en lugar de ",
+    " en vez de ",
+    " invece di ",
+    " al posto di ",
+    " em vez de ",
+    " ao invés de ",
+    " вместо ",
+];
 
 impl<'s> Contrast<'s> {
     fn of(sentence: &'s str) -> Option<Contrast<'s>> {
-        let (chosen, rest) = CONTRASTS
-            .iter()
-            .find_map(|mark| sentence.split_once(mark))?;
+        let (chosen, rest) = match sentence.strip_prefix("Instead of ") {
+            Some(rest) => ("", rest),
+            None => CONTRASTS
+                .iter()
+                .find_map(|mark| sentence.split_once(mark))?,
+        };
         let end = rest.find([',', ';', '.']).unwrap_or(rest.len());
         let (rejected, behind) = rest.split_at_checked(end)?;
+        let chosen = if chosen.is_empty() { behind } else { chosen };
         let takes_back = is_revision(chosen) || is_revision(behind);
         (!takes_back).then_some(Contrast { chosen, rejected })
     }
 
-    /// Whether an earlier rule chose what this one chooses against, for the same thing.
+    /// Whether an earlier rule chose what this one chooses against, for the same thing. One that forbade it agrees.
     fn rejects(&self, new: &ParsedRule<'_>, old: &ParsedRule<'_>) -> bool {
+        if old.prohibits {
+            return false;
+        }
         let text = &old.fact.text;
         let chosen = Contrast::of(text).map_or(&**text, |before| before.chosen);
         let chosen: HashSet<String, FixedState> = meaningful_words(chosen).collect();
@@ -233,7 +279,8 @@ pub(super) fn revised_messages<'m>(messages: impl Iterator<Item = &'m str>) -> V
             let common = old.intersection(&subject).count();
             common >= 2 && common * 2 >= old.len()
         };
-        let takes_back = |s: &str| is_revision(s) && Contrast::of(s).is_none();
+        let takes_back =
+            |s: &str| Contrast::of(s).is_none() && Withdrawal::of_sentence(s).is_certain();
         if split_sentences(text).any(|(sentence, _)| takes_back(&sentence)) {
             let olds = earlier.iter().enumerate();
             let olds = olds.filter(|(_, old)| is_like(old));
@@ -281,6 +328,9 @@ pub(super) fn rule_body(sentence: &str) -> &str {
         .unwrap_or(sentence)
         .trim_end_matches(['.', '!', ' '])
 }
+
+/// So many opening words in common say the same again.
+const LEAD: usize = 2;
 
 /// Three words in common are much where they are one in so many of the shorter rule.
 const MUCH: usize = 4;
@@ -332,19 +382,55 @@ impl<'l> ParsedRule<'l> {
             && (!self.prohibits || is_change(&self.fact.text))
     }
 
-    /// The earlier rule that shares the most words, the newest of equals.
-    fn most_like(&self, standing: &[ParsedRule<'_>]) -> Option<usize> {
-        let likeness = standing.iter().map(|old| self.likeness(old));
+    /// Whether words of this kind take back a rule that is like them beyond doubt: they speak of all that it speaks of,
+    /// or put one order in the place of another.
+    fn takes_back(&self, withdrawal: Withdrawal, old: &ParsedRule<'_>) -> bool {
+        let speaks_of_it = || self.covers(old) || self.lead(old) >= LEAD;
+        match withdrawal {
+            Withdrawal::No | Withdrawal::Possible => false,
+            Withdrawal::OfRule => true,
+            Withdrawal::Replacing if !self.prohibits && !old.prohibits => true,
+            Withdrawal::Replacing | Withdrawal::OfObject => speaks_of_it(),
+        }
+    }
+
+    /// Whether it names most of what the other rule is about; of a single word it must say little else.
+    fn covers(&self, old: &ParsedRule<'_>) -> bool {
+        let common = self.subject.intersection(&old.subject).count();
+        let is_about_it = common >= 2 || self.weight <= 2;
+        is_about_it && common * 3 >= old.weight * 2
+    }
+
+    /// The earlier rule that shares the most words, the newest of equals. What says that a rule no longer applies need
+    /// share only one.
+    fn most_like(&self, standing: &[ParsedRule<'_>], withdrawal: Withdrawal) -> Option<usize> {
+        let ends_rule = withdrawal == Withdrawal::OfRule && is_lifting(&self.fact.text);
+        let likeness = standing.iter().map(|old| match ends_rule {
+            true => self.shared_words(old),
+            false => self.likeness(old),
+        });
         let best = likeness.enumerate().max_by_key(|(_, likeness)| *likeness)?;
         (best.1 > 0).then_some(best.0)
     }
 
+    /// Whether it says nothing of a rule, because that is no earlier one or about another thing or case.
+    fn is_spared(&self, old: &ParsedRule<'_>) -> bool {
+        self.fact.ordinal <= old.fact.ordinal || self.is_beside(old) || self.is_exception_to(old)
+    }
+
+    /// How many words it has in common with an earlier rule that it may speak of.
+    fn shared_words(&self, old: &ParsedRule<'_>) -> usize {
+        match self.is_spared(old) {
+            true => 0,
+            false => self.subject.intersection(&old.subject).count(),
+        }
+    }
+
     fn likeness(&self, old: &ParsedRule<'_>) -> usize {
-        let spares = self.is_beside(old) || self.is_exception_to(old);
-        if self.fact.ordinal <= old.fact.ordinal || spares {
+        let common = self.shared_words(old);
+        if self.is_spared(old) {
             return 0;
         }
-        let common = self.subject.intersection(&old.subject).count();
         let lead = self.lead(old);
         let smaller = self.weight.min(old.weight).max(1);
         let much = common >= 3 && common * MUCH >= smaller;

@@ -826,6 +826,88 @@ fn a_revision_drops_the_rule_it_is_most_like() {
     }
 }
 
+/// A rule that falls wrongly is lost; one that stands beside the words that may end it can be judged.
+#[test]
+fn words_that_withdraw_nothing_leave_the_rule_standing() {
+    for (rule, later) in [
+        (
+            "Never touch the staging database.",
+            "The staging database is no longer reachable from my laptop.",
+        ),
+        (
+            "Never delete the backups.",
+            "Please don't forget about the backups.",
+        ),
+        (
+            "Never delete the backups.",
+            "Bob asked me to drop the backups rule. I said no.",
+        ),
+        (
+            "Never use eval().",
+            "Use ast.literal_eval instead of eval().",
+        ),
+        (
+            "Never store card numbers.",
+            "Instead of card numbers, store the token from Stripe.",
+        ),
+        (
+            "Nie auf main pushen.",
+            "Push auf den Branch fix/x statt auf main.",
+        ),
+        ("Never round prices.", "Actually, never round taxes either."),
+        (
+            "Don't change the public API.",
+            "Drop the deprecated function from the internal API.",
+        ),
+        (
+            "Keep Python 3.8 compatibility.",
+            "Drop the Python 3.7 job from CI, we don't need it anymore.",
+        ),
+        (
+            "Always use tabs for indentation.",
+            "Ignore the linter warning about tabs, it is a false alarm.",
+        ),
+    ] {
+        let text = said(&["Port the exporter.", rule, later, "Go on."]);
+        assert!(
+            text.contains(rule) && text.contains(later),
+            "{rule} / {later}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn words_that_leave_no_doubt_take_a_rule_back() {
+    for (rule, later) in [
+        (
+            "Never push to main without asking me.",
+            "Forget what I said about pushing to main, just push.",
+        ),
+        (
+            "Always use tabs for indentation.",
+            "Never mind the tabs thing.",
+        ),
+        (
+            "Keep every function under 20 lines.",
+            "The 20 lines limit no longer applies.",
+        ),
+        (
+            "Never commit directly to main.",
+            "It's fine to commit directly to main after all.",
+        ),
+        (
+            "Never log customer emails.",
+            "Ignore my earlier rule about customer emails, legal said hashing is ok.",
+        ),
+    ] {
+        let text = said(&["Port the exporter.", rule, later, "Go on."]);
+        assert!(
+            !text.contains(rule) && text.contains(later),
+            "{rule} / {later}\n{text}"
+        );
+    }
+}
+
 #[test]
 fn an_exception_for_one_case_leaves_the_rule_standing() {
     for (rule, exception, lifting) in [
