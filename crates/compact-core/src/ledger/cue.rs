@@ -112,9 +112,11 @@ pub(crate) fn is_doubt(sentence: &str) -> bool {
 /// said before themselves ("as I said") they say again.
 pub(crate) fn is_own_order(sentence: &str) -> bool {
     let is_repeated = |start: usize| {
-        let before = sentence.get(..start).unwrap_or("").trim_end();
-        let last = before.rsplit(' ').next().unwrap_or("");
-        !matches!(last, "I" | "i" | "we" | "We")
+        let (before, report) = sentence.split_at_checked(start).unwrap_or_default();
+        let last = before.trim_end().rsplit(' ').next().unwrap_or("");
+        // "Until Dana says so" repeats nothing.
+        let waits = report.starts_with("says so") || report.starts_with("said so");
+        !waits && !matches!(last, "I" | "i" | "we" | "We")
     };
     // What is told behind an order that takes something back is its reason.
     let order = sentence

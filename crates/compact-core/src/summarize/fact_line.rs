@@ -16,8 +16,8 @@ use super::template::{SectionRank, SectionTopic, StyleTemplate};
 use crate::cue_list::{PhraseList, cue_file};
 use crate::ledger::{
     BackgroundTask, Fact, Facts, FailedRun, FileAct, FileFact, Ledger, PlanStep, ToolRun,
-    ToolRunOutcome, Voice, clip, is_completion, is_own_order, is_postponement, is_standing_rule,
-    reports_passing, split_sentences,
+    ToolRunOutcome, Voice, Withdrawal, clip, is_completion, is_own_order, is_postponement,
+    is_standing_rule, reports_passing, split_sentences,
 };
 use crate::reply::is_announcement;
 use crate::speech::{PastedParts, leave_out_pasted};
@@ -215,7 +215,8 @@ fn rule_span(rule: &Fact, about: Option<u32>) -> RuleSpan {
     }
 }
 
-/// A message is quoted whole where a sentence of it rules while the rule is most of it, or it is a line or two.
+/// A message is quoted whole where a sentence of it rules while the rule is most of it, or it is a line or two, or it takes
+/// something back: what it leaves stands beside what it ends.
 const SHORT_MESSAGE: usize = 400;
 const RULE_PART: usize = 2;
 const TWO_LINES: usize = 120;
@@ -228,7 +229,15 @@ fn short_message(facts: &Facts, revoked: &RevokedRules<'_>, rule: &Fact) -> Opti
         .get(at)
         .filter(|f| f.ordinal == rule.ordinal)?;
     let text = revoked.strip_revoked(message.ordinal, &message.text);
-    let most = (RULE_PART * rule.text.chars().count()).clamp(TWO_LINES, SHORT_MESSAGE);
+    let takes_back = |(sentence, _): (Cow<'_, str>, _)| {
+        !rule.text.contains(&*sentence) && Withdrawal::of_sentence(&sentence) != Withdrawal::No
+    };
+    let most = match message.text.len() <= 2 * SHORT_MESSAGE
+        && split_sentences(&message.text).any(takes_back)
+    {
+        true => SHORT_MESSAGE,
+        false => (RULE_PART * rule.text.chars().count()).clamp(TWO_LINES, SHORT_MESSAGE),
+    };
     // A message of many rules is asked about for each of them: whether it is too long is seen at its beginning.
     let shown = |c: &char| !c.is_whitespace() && !c.is_control();
     if text.chars().filter(shown).nth(most).is_some() {
