@@ -32,10 +32,16 @@ const SCRAP: usize = 64;
 /// Where a piece ends or begins within a word, it gives up as much of it as this, or one part in so many
 /// of itself if that is less.
 const WORD: usize = 32;
-const WORD_PART: usize = 4;
+const WORD_PART: usize = 2;
 
 /// A cut hides at least so many times what its marker takes: less is not worth a reader's trouble.
 const WORTH: usize = 2;
+/// A message of fewer characters stands whole where there is room for more than its pointer: what two half sentences and
+/// a pointer save of it, a reader pays for with the whole of it.
+const SHORT_MESSAGE: usize = 360;
+/// A cut hides at least so many characters of a message, or one part in so many of it if that is less.
+const HIDDEN: usize = 240;
+const HIDDEN_PART: usize = 3;
 
 /// So many tokens of the model's words are not cut where anything is left.
 const FEW_WORDS: Tokens = Tokens(24);
@@ -83,6 +89,24 @@ pub(crate) fn clip_text(
         chars = chars * 4 / 5;
     }
     Some(alone())
+}
+
+/// A message cut as any text is, but whole where that would hide little of it.
+pub(crate) fn clip_message(
+    text: &str,
+    limit: Units,
+    estimator: &dyn Estimator,
+    pointer: ClipPointer<'_>,
+) -> Option<String> {
+    let cut = clip_text(text, limit, estimator, pointer)?;
+    let total = text.chars().count();
+    let marker = marker(total, pointer);
+    if limit < estimator.count_units(&marker) {
+        return Some(cut);
+    }
+    let shown = cut.chars().count().saturating_sub(marker.chars().count());
+    let is_worth_it = total - shown.min(total) >= HIDDEN.min(total / HIDDEN_PART);
+    (total >= SHORT_MESSAGE && is_worth_it).then_some(cut)
 }
 
 /// How often a cut is tried that turned out too long.
@@ -140,9 +164,10 @@ fn split_ends(text: &str, chars: usize) -> (&str, &str) {
     let (head, _) = text.split_at(char_offset(text, head));
     let rest = chars - head.chars().count();
     let (_, tail) = text.split_at(char_offset_from_end(text, rest));
+    // A marker has blanks of its own.
     (
-        whole_words_before(head, text),
-        whole_words_after(tail, text),
+        whole_words_before(head, text).trim_end_matches(' '),
+        whole_words_after(tail, text).trim_start_matches(' '),
     )
 }
 
@@ -231,7 +256,7 @@ pub(crate) fn clip_entry(
                     let level = level_of_reply(level, estimator);
                     reply::clip_reply(whole, level, estimator, pointer)
                 }
-                Block::Text(whole) => clip_text(whole, level, estimator, pointer),
+                Block::Text(whole) => clip_message(whole, level, estimator, pointer),
                 Block::ToolResult { content, .. } => {
                     clip_answer(content, level, estimator, pointer)
                 }

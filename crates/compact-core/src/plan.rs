@@ -40,6 +40,12 @@ const SCRAP: Tokens = Tokens(28);
 /// the summary so many tokens, or four fifths of a small budget: there the ledger's lines tell more than an answer
 /// that takes their room. In a larger one they are whole while they fit.
 const SMALL_SUMMARY: Tokens = Tokens(8_192);
+/// Fresh answers that are not whole, and the calls that they answer, are cut to no less than this each: the head and the
+/// tail of a text of some 300 characters, or a short one whole. What is older gives way to that, but for the smallest
+/// summary, of which one part in so many of what is left may have to do, and a smaller one beside answers that are whole.
+const ANSWER_LEAST: Tokens = Tokens(128);
+const BESIDE_CUT_ANSWERS: u64 = 2;
+const BESIDE_SHORT_ANSWERS: u64 = 3;
 
 /// The newest request is clipped when it would take more than one part in so many of the budget; the first
 /// one sooner, since the ledger quotes its goals and rules.
@@ -265,6 +271,8 @@ struct PlanDraft<'s, 'a> {
     pinned: Units,
     /// What is held back for the summary's body because the newest was cut for it.
     held: Units,
+    /// What fresh answers take that were cut.
+    cut_answers: Units,
     fates: Vec<UnitFate>,
 }
 
@@ -276,6 +284,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             spent: scene.frame,
             pinned: Units(0),
             held: Units(0),
+            cut_answers: Units(0),
             fates: vec![UnitFate::Demoted; scene.outline.units.len()],
         }
     }
@@ -316,8 +325,8 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     }
 
     /// What was said last, whole where it fits beside the least that must be there and the smallest summary,
-    /// else cut as little as that takes. What cannot be cut to fit is left to the rungs below, and so is
-    /// a fresh answer of a tool that would leave a budget that somebody named no small summary.
+    /// else cut as little as that takes; a fresh answer of a tool also where it would leave a budget that somebody named no
+    /// small summary. What cannot be cut to fit is left to the rungs below.
     fn keep_newest(&mut self) {
         let newest = self.unpinned_newest();
         newest.iter().for_each(|u| self.set(*u, UnitFate::Verbatim));
@@ -332,7 +341,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             let room = room - self.held;
             match self.clip_to_fit(&words, room, GENTLY) {
                 Some(taken) => self.spent += taken,
-                None => words.iter().for_each(|u| self.set(*u, UnitFate::Demoted)),
+                None => self.demote(&words),
             }
         }
         let beside = match self.has_large_budget() {
@@ -340,8 +349,53 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
             false => rest.max(self.small_summary()),
         };
         if !self.take_whole(&answers, self.free() - beside) {
-            answers.iter().for_each(|u| self.set(*u, UnitFate::Demoted));
+            self.keep_answers_cut(&answers);
         }
+    }
+
+    /// Fresh answers cut to their share of the recent part, or to what each must keep where that is more.
+    fn keep_answers_cut(&mut self, answers: &[usize]) {
+        self.demote(answers);
+        let level = self.scene.estimator.to_units(ANSWER_LEAST);
+        let (least, whole) = (
+            self.cost_at_level(answers, level),
+            self.cost_at_level(answers, Units(u64::MAX)),
+        );
+        let left = self.free() - self.cost_of_requests_beside(answers);
+        let part = match least == whole {
+            true => BESIDE_SHORT_ANSWERS,
+            false => BESIDE_CUT_ANSWERS,
+        };
+        let room = left - self.scene.least_summary.min(Units(left.0 / part));
+        let share = Units((left.0 as f64 * RECENT_SHARE) as u64 / 10 * NEWEST_SHARE);
+        self.cut_answers = match (share..=room).contains(&least) {
+            true => {
+                let fate = UnitFate::Clipped(level);
+                answers.iter().for_each(|u| self.set(*u, fate));
+                least
+            }
+            false => {
+                let taken = self.clip_to_fit(answers, share.max(least).min(room), GENTLY);
+                if taken.is_none() {
+                    self.demote(answers);
+                }
+                taken.unwrap_or_default()
+            }
+        };
+        self.spent += self.cut_answers;
+    }
+
+    fn demote(&mut self, units: &[usize]) {
+        for unit in units {
+            self.set(*unit, UnitFate::Demoted);
+        }
+    }
+
+    fn cost_at_level(&self, units: &[usize], level: Units) -> Units {
+        let costs = units
+            .iter()
+            .map(|unit| self.scene.clip_at_level(*unit, level).1);
+        costs.sum()
     }
 
     /// Pays for units as they are, if they fit `room`.
@@ -384,10 +438,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
 
     /// What units cost when their texts are cut as far as they can be.
     fn least(&self, units: &[usize]) -> Units {
-        let least = units
-            .iter()
-            .map(|&u| self.scene.clip_at_level(u, Units(0)).1);
-        least.sum()
+        self.cost_at_level(units, Units(0))
     }
 
     /// What the requests cost that must stay: the task in a sentence or two is worth its place whole.
@@ -403,38 +454,47 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
     /// The first request, the one being worked on and an open tool loop: always there, clipped if huge.
     fn keep_requests(&mut self) -> Result<(), CompactError> {
         let must = self.required_units();
-        let pending = self.scene.pending();
         let mut total = Units(0);
         for &unit in &must {
-            let cost = self.scene.cost(unit);
-            let user = self.scene.kind(unit) == Some(UnitKind::User);
-            let newest = [pending, self.scene.latest_request()];
-            let share = match newest.contains(&Some(unit)) {
-                true => PENDING_SHARE,
-                false => REQUEST_SHARE,
-            };
-            let cap =
-                Units(self.budget.0 / share).max(self.scene.estimator.to_units(REQUEST_LEAST));
-            // Answers that came while other calls still wait leave a named budget its summary.
-            let waits =
-                !self.is_bounded() && self.scene.entries(unit).iter().any(Entry::has_results);
-            let cap = match waits {
-                true => self.budget - self.small_summary(),
-                false => cap,
-            };
-            let (fate, cost) = if (user || waits) && cost > cap {
-                self.scene.clipped(unit, cap)
-            } else {
-                (UnitFate::Verbatim, cost)
-            };
-            self.set(unit, fate);
-            total += cost;
+            let offer = self.offer_request(unit);
+            self.set(unit, offer.fate);
+            total += offer.cost;
         }
         if total > self.free() - self.held {
             total = self.clip_required(&must)?;
         }
         self.spent += total;
         Ok(())
+    }
+
+    /// A request at its share of the budget.
+    fn offer_request(&self, unit: usize) -> UnitOffer {
+        let cost = self.scene.cost(unit);
+        let user = self.scene.kind(unit) == Some(UnitKind::User);
+        let newest = [self.scene.pending(), self.scene.latest_request()];
+        let share = match newest.contains(&Some(unit)) {
+            true => PENDING_SHARE,
+            false => REQUEST_SHARE,
+        };
+        let cap = Units(self.budget.0 / share).max(self.scene.estimator.to_units(REQUEST_LEAST));
+        // Answers that came while other calls still wait leave a named budget its summary.
+        let waits = !self.is_bounded() && self.scene.entries(unit).iter().any(Entry::has_results);
+        let cap = match waits {
+            true => self.budget - self.small_summary(),
+            false => cap,
+        };
+        let (fate, cost) = match (user || waits) && cost > cap {
+            true => self.scene.clipped(unit, cap),
+            false => (UnitFate::Verbatim, cost),
+        };
+        UnitOffer { unit, fate, cost }
+    }
+
+    /// What the requests beside these units take at their shares.
+    fn cost_of_requests_beside(&self, units: &[usize]) -> Units {
+        let required = self.required_units().into_iter();
+        let beside = required.filter(|unit| !units.contains(unit));
+        beside.map(|unit| self.offer_request(unit).cost).sum()
     }
 
     fn required_units(&self) -> Vec<usize> {
@@ -543,7 +603,9 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         if !is_named && self.budget < self.scene.estimator.to_units(SMALL_VIEW) {
             return Units(0);
         }
-        let share = Units((self.free().0 as f64 * RECENT_SHARE) as u64);
+        // Answers that were cut are recent, too.
+        let free = self.free() + self.cut_answers;
+        let share = Units((free.0 as f64 * RECENT_SHARE) as u64) - self.cut_answers;
         let part = Units(self.free().0 / RECENT_PART);
         share.max(part.min(self.free() - self.scene.summary_limit))
     }
@@ -688,7 +750,8 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         if self.is_bounded() && total <= self.recent_room() {
             return offers;
         }
-        let newest = units.last().copied();
+        let has_newest = self.cut_answers == Units(0);
+        let newest = units.last().copied().filter(|_| has_newest);
         let asked_of = self.scene.reply_before_request();
         let share = |share: u64| cap.max(Units(self.recent_room().0 * share / 10));
         let clipped = |offer: UnitOffer| {
@@ -709,7 +772,7 @@ impl<'s, 'a> PlanDraft<'s, 'a> {
         };
         let scrap = self.scene.estimator.to_units(SCRAP);
         let reply = self.scene.answered_reply();
-        let is_newest = |unit: usize| units.last() == Some(&unit) && reply != Some(unit);
+        let is_newest = |unit: usize| newest == Some(unit) && reply != Some(unit);
         let tells = |offer: &UnitOffer| match offer.fate {
             UnitFate::Clipped(level) => level >= scrap || is_newest(offer.unit),
             _ => true,

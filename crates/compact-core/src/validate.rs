@@ -10,7 +10,7 @@ use crate::message::{Block, Conversation, Entry, EntryKind};
 use crate::outline::{Outline, UnitHealth};
 use crate::plan::{Plan, UnitFate};
 use crate::view::{BlockEdit, View, ViewItem};
-use crate::wire::WireRules;
+use crate::wire::{ReasoningRule, WireRules};
 
 /// Checks a finished view; `Err` says which rule broke and where.
 pub(crate) fn validate(
@@ -21,7 +21,7 @@ pub(crate) fn validate(
     rules: &WireRules,
 ) -> Result<(), String> {
     in_order(view)?;
-    pinned_whole(view, conversation, outline, plan)?;
+    pinned_whole(view, conversation, outline, plan, rules)?;
     one_summary(view, conversation)?;
     paired(
         &view.shown_entries(conversation),
@@ -64,13 +64,19 @@ fn pinned_whole(
     conversation: &Conversation,
     outline: &Outline,
     plan: &Plan,
+    rules: &WireRules,
 ) -> Result<(), String> {
+    let says = |entry: &usize| {
+        let entry = conversation.entries.get(*entry);
+        rules.reasoning == ReasoningRule::Keep || entry.is_none_or(says_something)
+    };
     let pinned = outline
         .units
         .iter()
         .zip(&plan.fates)
         .filter(|(_, fate)| **fate == UnitFate::Pinned)
-        .flat_map(|(unit, _)| unit.entries.clone());
+        .flat_map(|(unit, _)| unit.entries.clone())
+        .filter(says);
     let mut kept = view.items.iter().filter_map(|item| match item {
         ViewItem::Kept { entry } => Some(*entry),
         ViewItem::Edited { entry, edits } => {
@@ -85,6 +91,13 @@ fn pinned_whole(
         }
     }
     Ok(())
+}
+
+/// False for reasoning that is an entry by itself, as where each block of a message has a line of its own: an edit before
+/// it voids it, and then it goes from a pinned exchange as it does from within an entry.
+fn says_something(entry: &Entry) -> bool {
+    let is_reasoning = |block: &Block| matches!(block, Block::Reasoning { .. });
+    entry.blocks.is_empty() || !entry.blocks.iter().all(is_reasoning)
 }
 
 /// Reasoning that an edit before it has voided is no part of what an entry says.

@@ -2,7 +2,7 @@
 //!
 //! Head and tail of a plan or a report are its title and a courtesy; what was found and decided stands between them.
 
-use super::{ClipPointer, clip_text, cut_until_fitting, marker};
+use super::{ClipPointer, clip_message, cut_until_fitting, marker};
 use crate::reply::passages;
 use crate::token::{Estimator, Units};
 
@@ -22,7 +22,7 @@ pub(super) fn clip_reply(
     estimator: &dyn Estimator,
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let plain = clip_text(whole, limit, estimator, pointer)?;
+    let plain = clip_message(whole, limit, estimator, pointer)?;
     if whole.len() > LONGEST {
         return Some(plain);
     }

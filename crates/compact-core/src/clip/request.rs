@@ -4,7 +4,7 @@
 //! A constraint in the middle of a long request must not go with the rest of it. A sentence out of a pasted text says
 //! that it is one: it would read as the person's own.
 
-use super::{ClipPointer, clip_text, cut_until_fitting, head_and_tail, marker, split_ends};
+use super::{ClipPointer, clip_message, cut_until_fitting, head_and_tail, marker, split_ends};
 use crate::ledger::{is_prohibition, is_standing_rule, split_sentences};
 use crate::speech::PastedParts;
 use crate::token::{Estimator, Units};
@@ -28,7 +28,7 @@ pub(super) fn clip_request(
     estimator: &dyn Estimator,
     pointer: ClipPointer<'_>,
 ) -> Option<String> {
-    let plain = clip_text(whole, limit, estimator, pointer)?;
+    let plain = clip_message(whole, limit, estimator, pointer)?;
     if whole.len() > LONGEST {
         return Some(plain);
     }

@@ -50,9 +50,47 @@ fn a_text_of_which_hardly_anything_would_go_is_left_alone() {
     assert_eq!(alone, " […50 chars cut: 0123456789ab#57…]");
     assert_eq!(clip_text("All 42 tests pass.", Units(0), &Chars4, AT), None);
     // What is cut hides more than the marker says.
-    let request = "Compare with the base branch and list what changed. ".repeat(6);
+    let request = "Compare with the base branch and list what changed. ".repeat(8);
     let cut = clip_text(&request, Units(300), &Chars4, AT).unwrap();
     assert!(cut.chars().count() <= request.chars().count() - 36, "{cut}");
+}
+
+/// Two half sentences around a pointer tell less than the message, for hardly fewer tokens.
+#[test]
+fn a_short_message_is_whole_or_its_pointer() {
+    let whole = "The new test TestFutureRefill covers it; I also made the bucket take a clock, so that a test can \
+        turn it back, and the refill ignores times before the last one (it used now()) as well.";
+    for limit in [40, 80, 120, 180] {
+        assert_eq!(clip_message(whole, Units(limit), &Chars4, AT), None);
+    }
+    let alone = clip_message(whole, Units(10), &Chars4, AT).unwrap();
+    assert!(alone.starts_with(" […"), "{alone}");
+    let long = format!("{whole} {whole} {whole}");
+    for limit in 40..600 {
+        let Some(cut) = clip_message(&long, Units(limit), &Chars4, AT) else {
+            assert!(limit > 300, "{limit}");
+            continue;
+        };
+        let (head, rest) = cut.split_once(" […").unwrap();
+        let (_, tail) = rest.split_once("…]").unwrap();
+        let shown = head.chars().count() + tail.chars().count();
+        assert!(
+            long.chars().count() - shown >= HIDDEN.min(long.chars().count() / 3),
+            "{cut}"
+        );
+        assert!(!head.ends_with(' ') && !tail.starts_with("  "), "{cut}");
+    }
+}
+
+/// A long word at the end of a short piece goes, too.
+#[test]
+fn a_piece_ends_at_a_word_if_half_of_it_is_left() {
+    let text = "The new test TestFutureRefill covers it";
+    assert_eq!(
+        whole_words_before("The new test TestFutureR", text),
+        "The new test "
+    );
+    assert_eq!(whole_words_after("Refill covers it", text), " covers it");
 }
 
 #[test]

@@ -231,6 +231,70 @@ fn a_message_that_takes_most_of_a_named_budget_is_whole() {
     }
 }
 
+/// Exchanges at once, of which each result has so many tokens.
+fn parallel(results: usize, tokens: usize) -> Vec<Entry> {
+    let exchanges = (0..results).map(|n| exchange(9_990 + n, tokens));
+    let (calls, results): (Vec<Entry>, Vec<Entry>) =
+        exchanges.map(|[call, result]| (call, result)).unzip();
+    let blocks = calls.into_iter().flat_map(|call| call.blocks).collect();
+    let mut all = vec![entry("calls".into(), Role::Assistant, blocks)];
+    all.extend(results);
+    all
+}
+
+/// The results of the newest exchange as a view of this budget shows them.
+fn newest_results(conversation: &Conversation, budget: u64) -> Vec<String> {
+    let (policy, budget) = (Policy::default(), Tokens(budget));
+    let made = scene::compact(conversation, &policy, budget, Setting::PLAIN, None);
+    let Ok(CompactionOutcome::Compacted(made)) = made else {
+        panic!("{made:?}")
+    };
+    let shown = made.view.shown_entries(conversation);
+    let blocks = shown.iter().flat_map(|entry| &entry.blocks);
+    let results = blocks.filter_map(|block| match block {
+        Block::ToolResult { call, content, .. } if call.starts_with("call999") => {
+            Some(content.clone())
+        }
+        _ => None,
+    });
+    results.collect()
+}
+
+/// However small a budget is that somebody names: the newest exchange is told before what is older.
+#[test]
+fn a_small_named_budget_shows_what_the_newest_calls_came_to() {
+    for (results, budget) in [(1, 400), (1, 1_000), (1, 3_000), (3, 1_300), (3, 3_000)] {
+        let mut entries = dense(40);
+        let short = entries.len();
+        entries.extend(parallel(results, 80));
+        let whole = conversation(entries);
+        let said: Vec<String> = whole.entries[short + 1..]
+            .iter()
+            .flat_map(|entry| &entry.blocks)
+            .map(|block| block.text_parts()[0].to_owned())
+            .collect();
+        assert_eq!(
+            newest_results(&whole, budget),
+            said,
+            "{results} short in {budget}"
+        );
+
+        let mut entries = dense(40);
+        entries.extend(parallel(results, 3_000));
+        let shown = newest_results(&conversation(entries), budget);
+        assert_eq!(shown.len(), results, "{results} long in {budget}");
+        for result in shown {
+            let (head, rest) = result.split_once(" […").unwrap();
+            let (_, tail) = rest.split_once("…] ").unwrap();
+            let chars = head.chars().count() + tail.chars().count();
+            assert!(
+                chars >= 300 && !head.is_empty() && !tail.is_empty(),
+                "{results} in {budget}: {result}"
+            );
+        }
+    }
+}
+
 /// A log that was pasted between two sentences, which fits no view: the user's rules and the short task have their
 /// room before it, and the sentences around it stay.
 #[test]

@@ -6,6 +6,7 @@ mod conversion;
 mod gemini;
 mod history;
 mod pinned;
+mod pinned_exchange;
 mod responses;
 
 use compact_core::engine::{self, CompactionInput, CompactionOutcome, Originals};
