@@ -164,9 +164,12 @@ async fn answer_model(
     let body = written.unwrap_or(body);
     match action {
         PlannedAction::Pass => send_unwatched(gateway, outgoing, class.name(), body, size).await,
-        PlannedAction::PassAfterFailure(reason) => {
-            gateway.note_failure(reason);
-            send_unwatched(gateway, outgoing, class.name(), body, size).await
+        PlannedAction::PassAfterFailure(failure) => {
+            gateway.note_failure(&failure);
+            match failure.retry {
+                Some(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
+                None => send_unwatched(gateway, outgoing, class.name(), body, size).await,
+            }
         }
         PlannedAction::Send(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
         PlannedAction::Answer(answer) => {
