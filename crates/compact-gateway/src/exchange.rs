@@ -53,12 +53,12 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
     if head.method == Method::TRACE {
         // A server that follows it sends back what it was sent, keys and all.
         let status = StatusCode::METHOD_NOT_ALLOWED;
-        return refusal::refuse(route.endpoint, status, "the gateway passes no TRACE on");
+        return refusal::refuse(route.provider, status, "the gateway passes no TRACE on");
     }
     if head.headers.contains_key(UPGRADE) {
         // Whoever asks for a socket goes on with plain requests when it hears this.
         let status = StatusCode::UPGRADE_REQUIRED;
-        return refusal::refuse(route.endpoint, status, "the gateway speaks plain HTTP");
+        return refusal::refuse(route.provider, status, "the gateway speaks plain HTTP");
     }
     let mut headers = header::forwarded_headers(&head.headers);
     if let Err(error) = access::replace_keys(&settings, &mut headers, &mut route) {
@@ -80,7 +80,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
                     let came = head.headers;
                     answer_model(gateway, outgoing, admission, &came, body).await
                 }
-                Err(error) => refuse_body(outgoing.route.endpoint, &error),
+                Err(error) => refuse_body(&outgoing.route, &error),
             }
         }
         Endpoint::Other => pass_request(gateway, outgoing, body).await,
@@ -107,8 +107,13 @@ fn admit_request(
 /// embeddings and older kinds of completions cost tokens, too.
 async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) -> Response {
     let answer = match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
+    let (body, slowness) = body::limit_time(body);
         Ok(answer) => answer,
         Err(error) => return refuse_unreachable(gateway, &outgoing, "other", &error),
+        Err(_) if slowness.is_made() => {
+            count_answer(gateway, &outgoing, "other", 408);
+            return refuse_body(&outgoing.route, &BodyError::TooSlow);
+        }
     };
     count_answer(gateway, &outgoing, "other", answer.status());
     let watch = AnswerWatch::new(outgoing.in_flight);
@@ -495,18 +500,18 @@ fn refuse_unreachable(
         }
     };
     count_answer(gateway, outgoing, class, status.as_u16());
-    refusal::refuse(outgoing.route.endpoint, status, &message)
+    refusal::refuse(outgoing.route.provider, status, &message)
 }
 
 fn refuse_access(route: &Route, error: AccessError) -> Response {
-    refusal::refuse(route.endpoint, error.status(), &error.to_string())
+    refusal::refuse(route.provider, error.status(), &error.to_string())
 }
 
-fn refuse_body(endpoint: Endpoint, error: &BodyError) -> Response {
+fn refuse_body(route: &Route, error: &BodyError) -> Response {
     let status = match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         BodyError::Broken => StatusCode::BAD_REQUEST,
     };
-    refusal::refuse(endpoint, status, &error.to_string())
+    refusal::refuse(route.provider, status, &error.to_string())
 }
