@@ -168,6 +168,16 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
         .with_state(gateway)
 }
 
+/// Returns what answers new connections once the gateway was told to stop.
+fn draining_router(gateway: Arc<Gateway>) -> Router {
+    let refuse = async || (StatusCode::SERVICE_UNAVAILABLE, "draining\n");
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(answer_ready))
+        .fallback(refuse)
+        .with_state(gateway)
+}
+
 /// Returns the service below a path, such as one that only its client knows; there is nothing beside it.
 pub fn router_below(path: &str, gateway: Arc<Gateway>) -> Router {
     Router::new().nest(path, router(gateway))
