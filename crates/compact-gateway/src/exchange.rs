@@ -43,8 +43,9 @@ struct Outgoing {
 
 /// Answers a request.
 pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let settings = gateway.settings();
+    access::move_query_key(&settings, &mut head.headers, head.uri.query());
     let mut route = route::find_route(&settings, &head.method, &head.uri, &head.headers);
     let admission = match admit_request(gateway, &settings, &route, &head.headers) {
         Ok(admission) => admission,
@@ -106,14 +107,14 @@ fn admit_request(
 /// Passes a request on without a look at it. What its answer reports counts for a key that may spend only so much:
 /// embeddings and older kinds of completions cost tokens, too.
 async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) -> Response {
-    let answer = match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
     let (body, slowness) = body::limit_time(body);
+    let answer = match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
         Ok(answer) => answer,
-        Err(error) => return refuse_unreachable(gateway, &outgoing, "other", &error),
         Err(_) if slowness.is_made() => {
             count_answer(gateway, &outgoing, "other", 408);
             return refuse_body(&outgoing.route, &BodyError::TooSlow);
         }
+        Err(error) => return refuse_unreachable(gateway, &outgoing, "other", &error),
     };
     count_answer(gateway, &outgoing, "other", answer.status());
     let watch = AnswerWatch::new(outgoing.in_flight);

@@ -51,7 +51,7 @@ use compact::token::Tokens;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
-pub use access::{NewKey, make_key, make_private_path};
+pub use access::{NewKey, check_key_name, make_key, make_private_path};
 pub use server::{ServeError, listen, serve};
 pub use settings::{GatewaySettings, SettingsError};
 
