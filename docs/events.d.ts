@@ -222,6 +222,8 @@ export type EventKind =
     event: "compact.failed_open";
     /** What failed, in a word. */
     reason: string;
+    /** The same in whole words, where there is more to say. */
+    detail?: string;
   }
   /** A gateway told a client that its prompt cost more than its provider reported, as its user asked for. */
   | {

@@ -62,6 +62,9 @@ impl Unit {
 pub struct Outline {
     /// The units.
     pub units: Vec<Unit>,
+    /// Whether it ends in a tool loop, so that the model speaks next. What a person or a client says in the message of
+    /// the results, such as a wish or a note of an interruption, does not end the loop for a provider.
+    pub ends_in_loop: bool,
 }
 
 impl Outline {
@@ -83,7 +86,17 @@ impl Outline {
             units.push(unit);
             start = end;
         }
-        Outline { units }
+        let says_more = |unit: &&Unit| {
+            let first = entries.get(unit.entries.start);
+            unit.kind != UnitKind::Exchange
+                && first.is_some_and(|entry| entry.meta.continues && entry.role == Role::User)
+        };
+        let mut newest = units.iter().rev().skip_while(says_more);
+        let last = newest.next();
+        Outline {
+            ends_in_loop: last.is_some_and(|unit| unit.kind == UnitKind::Exchange),
+            units,
+        }
     }
 
     /// How many turns the conversation has.

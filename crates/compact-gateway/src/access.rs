@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use percent_encoding::percent_decode_str;
 use subtle::ConstantTimeEq;
 
 use crate::header::{self, PROVIDER_KEYS};
@@ -90,6 +91,9 @@ pub(crate) enum AccessError {
         "the upstream has no key: set gateway.upstream_keys, or send the provider's key beside x-compact-key"
     )]
     NoUpstreamKey,
+    /// A key of the gateway's stands in the path, which goes to the upstream.
+    #[error("a key of the gateway stands in the path: send it in the header x-compact-key")]
+    KeyInPath,
     /// The key reaches other upstreams only.
     #[error("this key may not use this upstream (gateway.keys)")]
     Upstream,
@@ -114,6 +118,7 @@ impl AccessError {
             AccessError::WebPage | AccessError::Forwarded | AccessError::Upstream => {
                 StatusCode::FORBIDDEN
             }
+            AccessError::KeyInPath => StatusCode::BAD_REQUEST,
             AccessError::Spent => StatusCode::TOO_MANY_REQUESTS,
         }
     }
@@ -129,11 +134,7 @@ pub(crate) struct Admission {
 impl AccessKey {
     /// Reads a key's hash as the configuration has it, and what it may be used for.
     pub(crate) fn from_setting(tenant: &str, setting: &str) -> Result<AccessKey, SettingsError> {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-        let opens_plain = tenant.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if !opens_plain || !tenant.bytes().all(is_plain) {
-            return Err(SettingsError::KeyName(tenant.to_owned()));
-        }
+        check_key_name(tenant)?;
         let mut words = setting.split_whitespace();
         let hash = blake3::Hash::from_hex(words.next().unwrap_or_default());
         let hash = hash.map_err(|_| SettingsError::KeyHash(tenant.to_owned()))?;
@@ -176,7 +177,17 @@ impl Tenant {
     }
 }
 
-/// Makes a key for a tenant of this name; `None` if the system has no randomness.
+/// Checks the name of a key: it opens the names of its sessions, and stands before `=` in a setting.
+pub fn check_key_name(name: &str) -> Result<(), SettingsError> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let opens_plain = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    match opens_plain && name.bytes().all(is_plain) {
+        true => Ok(()),
+        false => Err(SettingsError::KeyName(name.to_owned())),
+    }
+}
+
+/// Makes a key for a tenant of this name, which [`check_key_name`] lets pass; `None` if the system has no randomness.
 pub fn make_key(tenant: &str) -> Option<NewKey> {
     let key = format!("{KEY_PREFIX}{}", random_hex::<32>()?);
     let hash = blake3::hash(key.as_bytes()).to_hex();
@@ -230,6 +241,27 @@ pub(crate) fn admit(
     found.ok_or(AccessError::Key)
 }
 
+/// Moves a key of the gateway's from where Gemini's clients may put one, the query, to the header of the same meaning.
+pub(crate) fn move_query_key(
+    settings: &GatewaySettings,
+    headers: &mut HeaderMap,
+    query: Option<&str>,
+) {
+    let mut pairs = query.unwrap_or_default().split('&');
+    let key = pairs.find_map(|pair| pair.strip_prefix("key="));
+    let is_ours = |key: &&str| settings.keys.iter().any(|known| known.matches(key));
+    let value = key.filter(is_ours).map(HeaderValue::from_str);
+    if let Some(Ok(mut value)) = value {
+        value.set_sensitive(true);
+        // The client's own key for the provider may stand in the header.
+        let place = match headers.contains_key(header::GOOGLE_KEY) {
+            true => header::KEY,
+            false => header::GOOGLE_KEY,
+        };
+        headers.entry(place).or_insert(value);
+    }
+}
+
 /// Lets a person in who looks with a browser: by a key as for any request, or as the password that browsers ask for.
 pub(crate) fn admit_browser(
     settings: &GatewaySettings,
@@ -271,6 +303,10 @@ pub(crate) fn replace_keys(
     headers: &mut HeaderMap,
     route: &mut Route,
 ) -> Result<(), AccessError> {
+    let path = route.target.split('?').next().unwrap_or_default();
+    if holds_key(settings, &percent_decode_str(path).decode_utf8_lossy()) {
+        return Err(AccessError::KeyInPath);
+    }
     let sent = find_provider_key(headers);
     remove_gateway_keys(settings, headers, &mut route.target);
     let Some(key) = &route.upstream.key else {
@@ -301,14 +337,17 @@ fn find_provider_key(headers: &HeaderMap) -> Option<HeaderName> {
     names.find(|name| headers.contains_key(name))
 }
 
+/// Returns whether a key of the gateway's, whose ever it is, stands in a text.
+fn holds_key(settings: &GatewaySettings, text: &str) -> bool {
+    let is_between = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let mut words = text.split_whitespace().chain(text.split(is_between));
+    let is_key = |word: &str| settings.keys.iter().any(|known| known.matches(word));
+    !settings.keys.is_empty() && words.any(|word| !word.is_empty() && is_key(word))
+}
+
 /// Takes out every header, and every part of the query, that has a key of the gateway in it, whose ever it is.
 fn remove_gateway_keys(settings: &GatewaySettings, headers: &mut HeaderMap, target: &mut String) {
-    let has_key = |text: &str| {
-        let is_between = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
-        let mut words = text.split_whitespace().chain(text.split(is_between));
-        let is_key = |word: &str| settings.keys.iter().any(|known| known.matches(word));
-        !settings.keys.is_empty() && words.any(|word| !word.is_empty() && is_key(word))
-    };
+    let has_key = |text: &str| holds_key(settings, text);
     let holding = |(name, value): (&HeaderName, &HeaderValue)| {
         has_key(&String::from_utf8_lossy(value.as_bytes())).then(|| name.clone())
     };
@@ -445,6 +484,7 @@ mod tests {
         let mut upstream = Upstream::new("local", "http://127.0.0.1:1").unwrap();
         upstream.key = UpstreamKey::new(key.to_owned());
         let mut route = Route {
+            provider: Provider::OpenAiChat,
             upstream: Arc::new(upstream),
             target: target.to_owned(),
             endpoint: Endpoint::Other,
@@ -512,6 +552,7 @@ mod tests {
             let mut upstream = Upstream::new("some", url).unwrap();
             upstream.key = UpstreamKey::new(key.to_owned());
             let mut route = Route {
+                provider: Provider::OpenAiChat,
                 upstream: Arc::new(upstream),
                 target: "/v1/x".to_owned(),
                 endpoint,

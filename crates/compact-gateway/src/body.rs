@@ -1,14 +1,20 @@
-//! Bodies of requests: read whole within bounds of size and time, and unpacked within the same bounds.
+//! Bodies of requests: read whole within bounds of size and time, and unpacked within the same bounds; or passed on as
+//! they come, within the same bounds of time.
 
 use std::io::Read;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use crate::header;
 
@@ -66,6 +72,71 @@ pub(crate) async fn read_body(
     }
 }
 
+/// Whether a client was too slow with a body that is passed on as it comes.
+#[derive(Clone, Default)]
+pub(crate) struct SlownessNote(Arc<AtomicBool>);
+
+impl SlownessNote {
+    /// Returns whether the body was cut off.
+    pub(crate) fn is_made(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Passes a body on as it comes, and cuts it off where one that is read whole would be refused.
+pub(crate) fn limit_time(body: Body) -> (Body, SlownessNote) {
+    let note = SlownessNote::default();
+    let timed = TimedBody {
+        body,
+        silence: Box::pin(sleep(SILENCE)),
+        end: Box::pin(sleep(WHOLE_BODY)),
+        is_awaited: false,
+        note: note.clone(),
+    };
+    (Body::new(timed), note)
+}
+
+/// A body whose client may pause only for so long, and take only so long.
+struct TimedBody {
+    body: Body,
+    silence: Pin<Box<Sleep>>,
+    end: Pin<Box<Sleep>>,
+    /// Whether the client is waited for: a slow upstream is no fault of it.
+    is_awaited: bool,
+    note: SlownessNote,
+}
+
+impl HttpBody for TimedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.is_awaited = false;
+            return Poll::Ready(frame);
+        }
+        if !std::mem::replace(&mut self.is_awaited, true) {
+            self.silence.as_mut().reset(Instant::now() + SILENCE);
+        }
+        if self.end.as_mut().poll(context).is_pending() {
+            ready!(self.silence.as_mut().poll(context));
+        }
+        self.note.0.store(true, Ordering::Relaxed);
+        Poll::Ready(Some(Err(axum::Error::new(BodyError::TooSlow))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        HttpBody::size_hint(&self.body)
+    }
+}
+
 /// Returns a body as plain JSON; `None` for an encoding that is not known or does not hold, or for more than
 /// `most` bytes of it.
 pub(crate) fn unpack_body(headers: &HeaderMap, body: &Bytes, most: usize) -> Option<Bytes> {
@@ -116,6 +187,45 @@ mod tests {
         assert_eq!(unpack("identity", &plain), Some(plain.clone()));
         assert_eq!(unpack("br", &plain), None);
         assert_eq!(unpack("gzip", &plain), None);
+    }
+
+    /// A body of so many chunks, each after a pause.
+    fn paused_body(pause: Duration, chunks: usize) -> Body {
+        let stream = futures::stream::unfold(chunks, move |left| async move {
+            let left = left.checked_sub(1)?;
+            sleep(pause).await;
+            Some((Ok::<_, BodyError>(Bytes::from_static(b"x")), left))
+        });
+        Body::from_stream(stream)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_passed_on_has_the_time_of_one_that_is_read() {
+        let seconds = Duration::from_secs;
+        for (pause, chunks, takes) in [
+            (seconds(31), 1, None),
+            (seconds(29), 11, None),
+            (seconds(29), 10, Some(10)),
+        ] {
+            let (body, note) = limit_time(paused_body(pause, chunks));
+            let passed = body.collect().await.ok().map(|all| all.to_bytes().len());
+            assert_eq!(
+                (passed, note.is_made()),
+                (takes, takes.is_none()),
+                "{pause:?}"
+            );
+            let read = read_body(&HeaderMap::new(), paused_body(pause, chunks), 100).await;
+            assert_eq!(read.ok().map(|all| all.len()), takes, "{pause:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pauses_of_an_upstream_are_not_its_clients() {
+        let (mut body, note) = limit_time(paused_body(Duration::from_secs(1), 2));
+        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        sleep(Duration::from_secs(40)).await;
+        assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+        assert!(!note.is_made());
     }
 
     #[test]

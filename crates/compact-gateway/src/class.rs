@@ -1,7 +1,7 @@
 //! What a request is for. Only the history of an agent or a sub-agent is ever compacted.
 //!
 //! Agents say it in headers or in fields of their own; where they do not, the words of their own templates
-//! tell a request for a summary, and its size tells a probe. In doubt a request is an agent's.
+//! tell a request for a summary, and the lack of a history tells a probe. In doubt a request is an agent's.
 
 use compact::format::validate::Provider;
 use compact::message::{Block, Conversation, Entry, Role};
@@ -17,7 +17,7 @@ use crate::refusal::AnswerForm;
 const CLAUDE_CLASS: HeaderName = HeaderName::from_static("x-claude-code-request-class");
 const CODEX_SUBAGENT: HeaderName = HeaderName::from_static("x-openai-subagent");
 
-/// An answer of no more than this many tokens is a probe or warms a cache.
+/// A question beside the work wants an answer of no more than this many tokens.
 const PROBE_TOKENS: u64 = 64;
 
 /// What a request is for.
@@ -126,8 +126,8 @@ impl<'b> BodyFacts<'b> {
         held.iter().flatten().any(|value| value.get() != "null")
     }
 
-    /// Returns whether so little is wanted that it is no step of the work.
-    fn is_probe(&self) -> bool {
+    /// Returns whether so little is wanted that it may be no step of the work.
+    fn wants_little(&self) -> bool {
         let limits = [
             self.max_tokens,
             self.max_completion_tokens,
@@ -173,7 +173,7 @@ pub(crate) fn classify(
     if let Some(kind) = compaction_kind(provider, headers, facts, body, conversation) {
         return RequestClass::Compaction(kind);
     }
-    if facts.is_probe() {
+    if facts.wants_little() && asks_beside(conversation) {
         return RequestClass::Probe;
     }
     match header_text(headers, &CODEX_SUBAGENT) {
@@ -181,6 +181,13 @@ pub(crate) fn classify(
         Some(_) => RequestClass::SubAgent,
         None => RequestClass::Main,
     }
+}
+
+/// Returns whether a request has no more to it than a question beside the work: one message, and no tools. Whatever has a
+/// history is an agent's own, however short an answer it wants.
+fn asks_beside(conversation: &Conversation) -> bool {
+    let opens = |entry: &&Entry| !entry.role.is_instruction() && !entry.meta.continues;
+    conversation.tools.is_none() && conversation.entries.iter().filter(opens).count() <= 1
 }
 
 fn class_in_headers(headers: &HeaderMap) -> Option<RequestClass> {

@@ -43,8 +43,9 @@ struct Outgoing {
 
 /// Answers a request.
 pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let settings = gateway.settings();
+    access::move_query_key(&settings, &mut head.headers, head.uri.query());
     let mut route = route::find_route(&settings, &head.method, &head.uri, &head.headers);
     let admission = match admit_request(gateway, &settings, &route, &head.headers) {
         Ok(admission) => admission,
@@ -53,12 +54,12 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
     if head.method == Method::TRACE {
         // A server that follows it sends back what it was sent, keys and all.
         let status = StatusCode::METHOD_NOT_ALLOWED;
-        return refusal::refuse(route.endpoint, status, "the gateway passes no TRACE on");
+        return refusal::refuse(route.provider, status, "the gateway passes no TRACE on");
     }
     if head.headers.contains_key(UPGRADE) {
         // Whoever asks for a socket goes on with plain requests when it hears this.
         let status = StatusCode::UPGRADE_REQUIRED;
-        return refusal::refuse(route.endpoint, status, "the gateway speaks plain HTTP");
+        return refusal::refuse(route.provider, status, "the gateway speaks plain HTTP");
     }
     let mut headers = header::forwarded_headers(&head.headers);
     if let Err(error) = access::replace_keys(&settings, &mut headers, &mut route) {
@@ -80,7 +81,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, request: Request) -> Response
                     let came = head.headers;
                     answer_model(gateway, outgoing, admission, &came, body).await
                 }
-                Err(error) => refuse_body(outgoing.route.endpoint, &error),
+                Err(error) => refuse_body(&outgoing.route, &error),
             }
         }
         Endpoint::Other => pass_request(gateway, outgoing, body).await,
@@ -106,8 +107,13 @@ fn admit_request(
 /// Passes a request on without a look at it. What its answer reports counts for a key that may spend only so much:
 /// embeddings and older kinds of completions cost tokens, too.
 async fn pass_request(gateway: &Arc<Gateway>, outgoing: Outgoing, body: Body) -> Response {
+    let (body, slowness) = body::limit_time(body);
     let answer = match send(gateway, &outgoing, outgoing.headers.clone(), body).await {
         Ok(answer) => answer,
+        Err(_) if slowness.is_made() => {
+            count_answer(gateway, &outgoing, "other", 408);
+            return refuse_body(&outgoing.route, &BodyError::TooSlow);
+        }
         Err(error) => return refuse_unreachable(gateway, &outgoing, "other", &error),
     };
     count_answer(gateway, &outgoing, "other", answer.status());
@@ -164,9 +170,12 @@ async fn answer_model(
     let body = written.unwrap_or(body);
     match action {
         PlannedAction::Pass => send_unwatched(gateway, outgoing, class.name(), body, size).await,
-        PlannedAction::PassAfterFailure(reason) => {
-            gateway.note_failure(reason);
-            send_unwatched(gateway, outgoing, class.name(), body, size).await
+        PlannedAction::PassAfterFailure(failure) => {
+            gateway.note_failure(&failure);
+            match failure.retry {
+                Some(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
+                None => send_unwatched(gateway, outgoing, class.name(), body, size).await,
+            }
         }
         PlannedAction::Send(turn) => send_turn(gateway, outgoing, request, class, turn, body).await,
         PlannedAction::Answer(answer) => {
@@ -492,18 +501,18 @@ fn refuse_unreachable(
         }
     };
     count_answer(gateway, outgoing, class, status.as_u16());
-    refusal::refuse(outgoing.route.endpoint, status, &message)
+    refusal::refuse(outgoing.route.provider, status, &message)
 }
 
 fn refuse_access(route: &Route, error: AccessError) -> Response {
-    refusal::refuse(route.endpoint, error.status(), &error.to_string())
+    refusal::refuse(route.provider, error.status(), &error.to_string())
 }
 
-fn refuse_body(endpoint: Endpoint, error: &BodyError) -> Response {
+fn refuse_body(route: &Route, error: &BodyError) -> Response {
     let status = match error {
         BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         BodyError::Broken => StatusCode::BAD_REQUEST,
     };
-    refusal::refuse(endpoint, status, &error.to_string())
+    refusal::refuse(route.provider, status, &error.to_string())
 }

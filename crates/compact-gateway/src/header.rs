@@ -51,17 +51,13 @@ pub(crate) fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     let mut forwarded = without_hops(headers);
     forwarded.remove(HOST);
     forwarded.remove(CONTENT_LENGTH);
-    let own: Vec<HeaderName> = own_names(&forwarded).collect();
-    for name in own {
-        forwarded.remove(name);
-    }
-    forwarded
+    without_own(forwarded)
 }
 
-/// Returns the headers of an answer as its client gets them. A length beside chunks is none, and would say where the next
+/// Returns the headers of an answer as its client gets them, without what would pass for the gateway's. A length beside chunks is none, and would say where the next
 /// answer begins.
 pub(crate) fn returned_headers(headers: &HeaderMap) -> HeaderMap {
-    let mut returned = without_hops(headers);
+    let mut returned = without_own(without_hops(headers));
     if headers.contains_key(TRANSFER_ENCODING) {
         returned.remove(CONTENT_LENGTH);
     }
@@ -73,11 +69,14 @@ pub(crate) fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Opti
     headers.get(name)?.to_str().ok()
 }
 
-fn own_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+/// Returns headers without those of the gateway's own: nobody else says what they say.
+fn without_own(mut headers: HeaderMap) -> HeaderMap {
     let names = headers.keys();
-    names
-        .filter(|name| name.as_str().starts_with(OWN_PREFIX))
-        .cloned()
+    let own = names.filter(|name| name.as_str().starts_with(OWN_PREFIX));
+    for name in own.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+    headers
 }
 
 fn without_hops(headers: &HeaderMap) -> HeaderMap {
@@ -138,5 +137,15 @@ mod tests {
             ("anthropic-beta", "b"),
         ]);
         assert_eq!(forwarded_headers(&came), goes);
+    }
+
+    #[test]
+    fn an_upstream_does_not_speak_for_the_gateway() {
+        let came = headers(&[
+            ("x-compact-session", "another"),
+            ("x-compact-receipt", "r"),
+            ("request-id", "1"),
+        ]);
+        assert_eq!(returned_headers(&came), headers(&[("request-id", "1")]));
     }
 }

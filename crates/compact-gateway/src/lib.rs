@@ -25,6 +25,7 @@ mod live;
 mod lookup;
 mod metric;
 mod nudge;
+mod patience;
 mod preflight;
 mod received;
 mod refusal;
@@ -38,6 +39,7 @@ mod weight;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -49,7 +51,7 @@ use compact::token::Tokens;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
-pub use access::{NewKey, make_key, make_private_path};
+pub use access::{NewKey, check_key_name, make_key, make_private_path};
 pub use server::{ServeError, listen, serve};
 pub use settings::{GatewaySettings, SettingsError};
 
@@ -57,7 +59,7 @@ use allowance::SpentAllowances;
 use limit::LearnedLimits;
 use live::LiveSessions;
 use metric::GatewayMetrics;
-use preflight::EnginePlaces;
+use preflight::{EnginePlaces, OwnFailure};
 use upstream::UpstreamClient;
 
 /// How Prometheus wants its text announced.
@@ -71,6 +73,8 @@ pub struct Gateway {
     sessions: LiveSessions,
     limits: LearnedLimits,
     places: EnginePlaces,
+    /// How much longer than a store a model of ours may be silent, which summarizes or embeds.
+    model_patience: Duration,
     metrics: Arc<GatewayMetrics>,
     sink: Arc<dyn EventSink>,
     is_draining: AtomicBool,
@@ -82,6 +86,7 @@ impl Gateway {
         Ok(Gateway {
             client: UpstreamClient::new()?,
             sink: compact.sink()?,
+            model_patience: model_patience(&compact),
             sessions: LiveSessions::new(compact, &settings),
             limits: LearnedLimits::new(),
             places: EnginePlaces::new(),
@@ -129,6 +134,21 @@ impl Gateway {
     }
 }
 
+/// Returns how long the models of the engine may take, where it has any.
+fn model_patience(compact: &Compact) -> Duration {
+    let config = compact.config();
+    // One whose key is missing answers nothing, and each request says so.
+    let summarizer = compact.summarizer(None).ok().flatten().map(|_| {
+        let limits = &config.summarizer;
+        limits.timeout_seconds + limits.connect_timeout_seconds
+    });
+    let embedder = compact
+        .embedder()
+        .map(|_| config.embeddings.timeout_seconds);
+    let longest = summarizer.into_iter().chain(embedder).fold(0.0, f64::max);
+    Duration::try_from_secs_f64(longest).unwrap_or_default()
+}
+
 /// Why a person who looks is turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserRefusal {
@@ -145,6 +165,16 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
         .route("/readyz", get(answer_ready))
         .route("/metrics", get(answer_metrics))
         .fallback(answer_request)
+        .with_state(gateway)
+}
+
+/// Returns what answers new connections once the gateway was told to stop.
+fn draining_router(gateway: Arc<Gateway>) -> Router {
+    let refuse = async || (StatusCode::SERVICE_UNAVAILABLE, "draining\n");
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(answer_ready))
+        .fallback(refuse)
         .with_state(gateway)
 }
 
@@ -177,13 +207,24 @@ async fn answer_request(State(gateway): State<Arc<Gateway>>, request: Request) -
 
 impl Gateway {
     /// Counts a failure of ours after which a request goes out as it came, and says so.
-    fn note_failure(&self, reason: &'static str) {
-        self.metrics.count_failure(reason);
-        let scope = EventScope::default();
-        let reason = reason.to_owned();
+    fn note_failure(&self, failure: &OwnFailure) {
+        self.metrics.count_failure(failure.reason);
+        let scope = EventScope {
+            session_id: failure.session.clone().unwrap_or_default(),
+            model: failure.model.clone(),
+            ..EventScope::default()
+        };
+        let failed = EventKind::FailedOpen {
+            reason: failure.reason.to_owned(),
+            detail: failure.detail.clone(),
+        };
         let now = self.sessions.compact().clock().timestamp();
-        self.sink
-            .emit(&scope.event(EventKind::FailedOpen { reason }, &now));
+        self.sink.emit(&scope.event(failed, &now));
+    }
+
+    /// Returns how long a request waits for the engine without a sign of life.
+    fn patience(&self) -> Duration {
+        self.settings().store_timeout + self.model_patience
     }
 
     /// Says what a session's request should have found in the provider's cache and did not.

@@ -290,9 +290,13 @@ impl LiveSessions {
         self.table.note_weight(&live.name, weight);
     }
 
-    /// Forgets a session whose call failed: what it holds may be half done.
-    pub(crate) fn forget(&self, live: &LiveSession) {
+    /// Forgets what a session holds whose call failed, since that may be half done, and returns it empty.
+    pub(crate) fn begin_anew(&self, live: &LiveSession) -> Arc<LiveSession> {
         self.table.remove(&live.name);
+        let first = live.lock_notes().first;
+        let empty = self.find_or_add(&live.name);
+        empty.lock_notes().first = first;
+        empty
     }
 }
 

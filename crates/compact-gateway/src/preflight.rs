@@ -30,6 +30,7 @@ use crate::identity::SessionKey;
 use crate::live::{LARGE_BODY, LiveSession};
 use crate::lookup;
 use crate::nudge::Nudge;
+use crate::patience::{self, compute_in_place};
 use crate::refusal::{AnswerForm, TooLong};
 use crate::relay::SummaryProof;
 use crate::route::Endpoint;
@@ -66,7 +67,7 @@ pub(crate) struct PlannedRequest {
 }
 
 impl PlannedRequest {
-    /// A request that goes out as it came because something of ours failed.
+    /// A request that goes out as it came because something of ours failed before it was read.
     fn passed_after(request: ModelRequest, reason: &'static str) -> PlannedRequest {
         PlannedRequest {
             request,
@@ -74,7 +75,7 @@ impl PlannedRequest {
             plan: RequestPlan {
                 class: RequestClass::Main,
                 form: AnswerForm::Whole,
-                action: PlannedAction::PassAfterFailure(reason),
+                action: PlannedAction::PassAfterFailure(OwnFailure::new(reason)),
             },
         }
     }
@@ -85,7 +86,7 @@ pub(crate) enum PlannedAction {
     /// It goes out as it came, and nobody looks at its answer.
     Pass,
     /// It goes out as it came because something of ours failed.
-    PassAfterFailure(&'static str),
+    PassAfterFailure(OwnFailure),
     /// It goes out, as it came or as a view.
     Send(SessionTurn),
     /// Nothing that could be sent fits.
@@ -94,6 +95,73 @@ pub(crate) enum PlannedAction {
     Answer(Response),
     /// It asks for a summary: the model writes it, we add what it lost. This is ours, should the model fail.
     Augment(SummaryProof, Response),
+}
+
+/// A failure of ours, for which no request is held up.
+#[derive(Default)]
+pub(crate) struct OwnFailure {
+    /// What failed, in a word.
+    pub(crate) reason: &'static str,
+    /// The same in whole words, where there is more to say.
+    pub(crate) detail: String,
+    /// The session, as far as it is known.
+    pub(crate) session: Option<String>,
+    pub(crate) model: Option<String>,
+    /// The session, begun anew, for a smaller prompt should the upstream refuse this one as too long.
+    pub(crate) retry: Option<SessionTurn>,
+}
+
+impl OwnFailure {
+    fn new(reason: &'static str) -> OwnFailure {
+        OwnFailure {
+            reason,
+            ..OwnFailure::default()
+        }
+    }
+
+    fn about(self, session: Option<String>, model: Option<String>) -> OwnFailure {
+        OwnFailure {
+            session,
+            model,
+            ..self
+        }
+    }
+}
+
+impl From<EngineFailure> for OwnFailure {
+    fn from(failure: EngineFailure) -> OwnFailure {
+        OwnFailure {
+            detail: describe_causes(&failure),
+            ..OwnFailure::new(failure.reason())
+        }
+    }
+}
+
+/// The engine did not do what a request needs.
+#[derive(Debug, thiserror::Error)]
+enum EngineFailure {
+    /// It says why.
+    #[error(transparent)]
+    Error(#[from] Error),
+    /// What it asked did not answer.
+    #[error("the store did not answer within gateway.store_timeout_seconds")]
+    Silence,
+}
+
+impl EngineFailure {
+    fn reason(&self) -> &'static str {
+        match self {
+            EngineFailure::Error(error) => failure_name(error),
+            EngineFailure::Silence => "store_timeout",
+        }
+    }
+}
+
+/// Returns an error with what caused it.
+fn describe_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let words: Vec<String> = causes.map(ToString::to_string).collect();
+    words.join(": ")
 }
 
 /// A request that is part of a session.
@@ -150,14 +218,24 @@ impl Gateway {
         T: Send + 'static,
         F: AsyncFnOnce(&Gateway) -> T + Send + 'static,
     {
-        let place = Arc::clone(&self.places.0).acquire_owned().await;
+        let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
         let gateway = Arc::clone(self);
         let handle = Handle::current();
+        let places = Arc::clone(&self.places.0);
         let worked = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            with_waiting(|| handle.block_on(work(&gateway)))
+            let work = compute_in_place(places, place, work(&gateway));
+            with_waiting(|| handle.block_on(work))
         });
         worked.await.ok()
+    }
+
+    /// Waits for the engine, unless what it asks is silent for too long.
+    async fn wait_for_engine<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, EngineFailure> {
+        let worked = patience::wait_for(self.patience(), work).await;
+        Ok(worked.ok_or(EngineFailure::Silence)??)
     }
 
     /// Finds out what to do with a request.
@@ -197,10 +275,13 @@ impl Gateway {
             Ok(read) => read,
             // What we cannot read, the provider may: it is its to judge.
             Err(reason) => {
+                let facts = BodyFacts::read(&request.plain);
+                let key = SessionKey::read(&request.tenant, &request.headers, None);
+                let failure = OwnFailure::new(reason).about(key.name, facts.model());
                 return RequestPlan {
                     class: RequestClass::Main,
-                    form: BodyFacts::read(&request.plain).answer_form(&request.target),
-                    action: PlannedAction::PassAfterFailure(reason),
+                    form: facts.answer_form(&request.target),
+                    action: PlannedAction::PassAfterFailure(failure),
                 };
             }
         };
@@ -285,9 +366,12 @@ impl Gateway {
         let found = self
             .sessions
             .find(&key, &parsed.conversation, hashes.as_deref());
-        let live = match found.await {
+        let live = match self.wait_for_engine(found).await {
             Ok(live) => live,
-            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+            Err(failure) => {
+                let failure = OwnFailure::from(failure).about(key.name, model);
+                return PlannedAction::PassAfterFailure(failure);
+            }
         };
         let limit = self.limits.find(&request.upstream.name, model.as_deref());
         if parsed.conversation.tools.is_some() {
@@ -296,26 +380,53 @@ impl Gateway {
         let mut session = live.session.lock().await;
         live.deliver_report(&mut session);
         session.use_model(model.as_deref(), limit);
-        let prompt = session.preflight(parsed).await;
+        let prompt = self.wait_for_engine(session.preflight(parsed)).await;
         let window = self.window_of(model.as_deref(), limit);
         let action = match prompt {
             Ok(prompt) => {
                 let body = &request.plain;
                 self.sessions.note_progress(&key, &live, &session, body);
                 live.note_pressure(&session, prompt.decision());
-                let action = send_prompt(request, &prompt, Arc::clone(&live), model);
+                let action = send_prompt(request, &prompt, Arc::clone(&live), model.clone());
                 self.apply_offers(request, &session, action)
             }
-            Err(error) if error.kind() == ErrorKind::Budget => PlannedAction::Refuse(TooLong {
-                tokens: needed_tokens(&error, window),
-                window,
-            }),
-            Err(error) => PlannedAction::PassAfterFailure(failure_name(&error)),
+            Err(EngineFailure::Error(error)) if error.kind() == ErrorKind::Budget => {
+                PlannedAction::Refuse(TooLong {
+                    tokens: needed_tokens(&error, window),
+                    window,
+                })
+            }
+            Err(failure) => PlannedAction::PassAfterFailure(failure.into()),
         };
-        if let PlannedAction::PassAfterFailure(_) = &action {
-            self.sessions.forget(&live);
+        match action {
+            PlannedAction::PassAfterFailure(failure) => {
+                PlannedAction::PassAfterFailure(self.prepare_retry(failure, &live, model))
+            }
+            action => action,
         }
-        action
+    }
+
+    /// Begins a session anew whose call failed, since what it holds may be half done: it is there if the upstream refuses
+    /// what goes out as it came.
+    fn prepare_retry(
+        &self,
+        failure: OwnFailure,
+        live: &Arc<LiveSession>,
+        model: Option<String>,
+    ) -> OwnFailure {
+        let retry = SessionTurn {
+            live: self.sessions.begin_anew(live),
+            model: model.clone(),
+            view: None,
+            receipt: None,
+            is_large: true,
+            offers_lookups: false,
+            nudge: None,
+        };
+        OwnFailure {
+            retry: Some(retry),
+            ..failure.about(Some(live.name.clone()), model)
+        }
     }
 
     /// Writes the summary that an agent asks for; where there is nothing to summarize, its model does.
@@ -364,10 +475,14 @@ impl Gateway {
             Err(_) => self.sessions.compact().session(&*live.name),
         };
         session.use_model(model.as_deref(), limit);
-        let made = match session.summarize(parsed, None).await {
+        let made = self.wait_for_engine(session.summarize(parsed, None));
+        let made = match made.await {
             Ok(Some(made)) => made,
             Ok(None) => return PlannedAction::Pass,
-            Err(error) => return PlannedAction::PassAfterFailure(failure_name(&error)),
+            Err(failure) => {
+                let failure = OwnFailure::from(failure).about(key.name, model);
+                return PlannedAction::PassAfterFailure(failure);
+            }
         };
         let receipt = &made.receipt.receipt_id;
         self.sessions.note_answer(&key, &live, receipt);
@@ -401,9 +516,13 @@ impl Gateway {
         kind: CompactionKind,
     ) -> Result<(Arc<LiveSession>, ParsedTranscript), PlannedAction> {
         if kind != CompactionKind::OpenCode {
-            return match self.sessions.find(key, &parsed.conversation, None).await {
+            let found = self.sessions.find(key, &parsed.conversation, None);
+            return match self.wait_for_engine(found).await {
                 Ok(live) => Ok((live, parsed)),
-                Err(error) => Err(PlannedAction::PassAfterFailure(failure_name(&error))),
+                Err(failure) => {
+                    let failure = OwnFailure::from(failure).about(key.name.clone(), None);
+                    Err(PlannedAction::PassAfterFailure(failure))
+                }
             };
         }
         // What opencode sends is cut short, and anybody's words could stand for the user's in it.
@@ -431,7 +550,14 @@ impl Gateway {
             let parsed =
                 format::parse(request.plain.clone(), format, TranscriptScope::Live).ok()?;
             let mut session = live.session.lock().await;
-            let prompt = session.shrink(parsed, overflow).await.ok()??;
+            if session.state().is_none() {
+                let limit = gateway
+                    .limits
+                    .find(&request.upstream.name, model.as_deref());
+                session.use_model(model.as_deref(), limit);
+            }
+            let shrunk = gateway.wait_for_engine(session.shrink(parsed, overflow));
+            let prompt = shrunk.await.ok()??;
             let action = send_prompt(&request, &prompt, Arc::clone(&live), model);
             match gateway.apply_offers(&request, &session, action) {
                 PlannedAction::Send(turn) => Some(turn),
@@ -483,11 +609,18 @@ fn send_prompt(
     model: Option<String>,
 ) -> PlannedAction {
     let Ok(body) = prompt.body() else {
-        return PlannedAction::PassAfterFailure("emit");
+        return PlannedAction::PassAfterFailure(OwnFailure::new("emit"));
     };
     let is_unchanged = body == request.plain;
-    if !is_unchanged && !is_as_valid(request, &body) {
-        return PlannedAction::PassAfterFailure("invalid_view");
+    let broken = match is_unchanged {
+        true => None,
+        false => find_broken_rule(request, &body),
+    };
+    if let Some(detail) = broken {
+        return PlannedAction::PassAfterFailure(OwnFailure {
+            detail,
+            ..OwnFailure::new("invalid_view")
+        });
     }
     let decision = prompt.decision();
     PlannedAction::Send(SessionTurn {
@@ -501,20 +634,22 @@ fn send_prompt(
     })
 }
 
-/// Returns whether a view breaks no rule that the original keeps.
-fn is_as_valid(request: &ModelRequest, view: &Bytes) -> bool {
+/// Returns how a view breaks a rule that the original keeps, if it does.
+fn find_broken_rule(request: &ModelRequest, view: &Bytes) -> Option<String> {
     let broken = |body: &[u8]| validate::check(request.provider, Strictness::Vendor, body);
     let Ok(found) = broken(view) else {
-        return false;
+        return Some("the view cannot be checked".to_owned());
     };
     if found.is_empty() {
-        return true;
+        return None;
     }
-    let Ok(before) = broken(&request.plain) else {
-        return false;
-    };
+    let before = broken(&request.plain).unwrap_or_default();
     let was_broken = |rule| before.iter().any(|violation| violation.rule == rule);
-    found.iter().all(|violation| was_broken(violation.rule))
+    let new = found.iter().find(|found| !was_broken(found.rule))?;
+    Some(format!(
+        "{} {}: {}",
+        new.rule.id, new.rule.name, new.message
+    ))
 }
 
 /// Returns the model that a path of Gemini names.

@@ -8,8 +8,6 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-use crate::route::Endpoint;
-
 /// Says that sending the same again is of no use; clients of Anthropic obey it.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -30,8 +28,8 @@ pub(crate) struct TooLong {
 }
 
 /// Returns an error in words.
-pub(crate) fn refuse(endpoint: Endpoint, status: StatusCode, message: &str) -> Response {
-    let value = error_value(endpoint.provider(), status, message, None);
+pub(crate) fn refuse(provider: Provider, status: StatusCode, message: &str) -> Response {
+    let value = error_value(provider, status, message, None);
     let mut answer = json_answer(status, &value);
     if status == StatusCode::TOO_MANY_REQUESTS {
         let never = HeaderValue::from_static("false");

@@ -19,6 +19,7 @@ use crate::augment::{self, TextEnd};
 use crate::event_stream::{EventSplitter, open_body, read_event, write_event};
 use crate::header;
 use crate::lookup::{self, AskedLookups, CallStream, MOST_ROUNDS, NOT_RUN};
+use crate::patience;
 use crate::received::{AnswerEnd, AnswerWatch, ReceivedAnswer};
 use crate::usage::is_event_stream;
 
@@ -202,9 +203,10 @@ impl LookupTurn {
                     let (call, session) = (call.clone(), self.session.clone());
                     let looked_up = self.gateway.run_engine(async move |gateway| {
                         let compact = gateway.sessions.compact();
-                        lookup::answer_call(compact, &session, &call).await
+                        let answered = lookup::answer_call(compact, &session, &call);
+                        patience::wait_for(gateway.patience(), answered).await
                     });
-                    looked_up.await?
+                    looked_up.await??
                 }
                 false => NOT_RUN.trim().to_owned(),
             });

@@ -17,6 +17,8 @@ pub(crate) struct Route {
     pub(crate) target: String,
     /// What is asked of it.
     pub(crate) endpoint: Endpoint,
+    /// Whose API it speaks, as far as can be seen: errors of the gateway's own take its shape.
+    pub(crate) provider: Provider,
 }
 
 /// What a path is about.
@@ -61,13 +63,14 @@ pub(crate) fn find_route(
         true => find_endpoint(path),
         false => Endpoint::Other,
     };
-    let upstream =
-        chosen.unwrap_or_else(|| settings.default_upstream(provider_of(endpoint, path, headers)));
+    let provider = provider_of(endpoint, path, headers);
+    let upstream = chosen.unwrap_or_else(|| settings.default_upstream(provider));
     let query = uri.query().map_or_else(String::new, |q| format!("?{q}"));
     Route {
         upstream: Arc::clone(upstream),
         target: format!("{path}{query}"),
         endpoint,
+        provider,
     }
 }
 

@@ -14,12 +14,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::Gateway;
+use crate::{Gateway, draining_router};
 
 /// How long the head of a request may take; a client that sends it byte by byte is cut off.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most connections at a time; others wait to be accepted.
 const MOST_CONNECTIONS: usize = 4096;
+/// The most connections at a time that ask how it is while it drains.
+const MOST_PROBES: usize = 64;
 /// How long to wait when no connection can be accepted, for want of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -38,7 +40,7 @@ pub enum ServeError {
 }
 
 /// Answers requests with `router` until `stop` completes; then answers that were begun may end, within
-/// `gateway.drain_seconds`. Returns how many were cut off.
+/// `gateway.drain_seconds`, and new requests hear that it is draining. Returns how many were cut off.
 pub async fn serve(
     gateway: &Arc<Gateway>,
     listener: TcpListener,
@@ -67,12 +69,31 @@ pub async fn serve(
             _ => sleep(ACCEPT_PAUSE).await,
         }
     }
-    drop(listener);
     gateway.begin_draining();
     let open = || MOST_CONNECTIONS - places.available_permits();
-    match timeout(gateway.settings().drain_time, connections.shutdown()).await {
-        Ok(()) => 0,
-        Err(_) => open(),
+    let ended = timeout(gateway.settings().drain_time, connections.shutdown());
+    tokio::select! {
+        ended = ended => ended.map_or_else(|_| open(), |()| 0),
+        () = answer_probes(listener, draining_router(Arc::clone(gateway))) => 0,
+    }
+}
+
+/// Tells whoever asks that the gateway is draining, for as long as answers pass: a server before it that found nobody
+/// would not know a stop from a crash.
+async fn answer_probes(listener: TcpListener, router: Router) {
+    let places = Arc::new(Semaphore::new(MOST_PROBES));
+    loop {
+        let place = Arc::clone(&places).acquire_owned();
+        match (place.await, listener.accept().await) {
+            (Ok(place), Ok((stream, _))) => {
+                let connection = serve_connection(stream, router.clone());
+                tokio::spawn(async move {
+                    let _place = place;
+                    let _ = timeout(HEAD_TIMEOUT, connection).await;
+                });
+            }
+            _ => sleep(ACCEPT_PAUSE).await,
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub struct GatewaySettings {
     pub(crate) max_sessions: usize,
     pub(crate) max_session_bytes: u64,
     pub(crate) drain_time: Duration,
+    /// How long a request waits for a store that does not answer.
+    pub(crate) store_timeout: Duration,
 }
 
 /// The upstreams of paths that name none.
@@ -161,6 +163,7 @@ impl GatewaySettings {
             max_sessions: usize::try_from(config.max_sessions).unwrap_or(usize::MAX),
             max_session_bytes: config.max_session_mb * MEGABYTE,
             drain_time: Duration::from_secs(config.drain_seconds),
+            store_timeout: Duration::from_secs(config.store_timeout_seconds),
         })
     }
 

@@ -42,6 +42,9 @@ pub struct GatewayConfig {
     pub max_session_mb: u64,
     /// How long requests may take to end when the gateway is told to stop, in seconds.
     pub drain_seconds: u64,
+    /// How long a request waits for a database or a bucket that does not answer, in seconds, before it goes out as it
+    /// came.
+    pub store_timeout_seconds: u64,
 }
 
 /// Who answers an agent that asks for a summary of its history.
@@ -74,6 +77,7 @@ impl Default for GatewayConfig {
             max_sessions: 1024,
             max_session_mb: 1024,
             drain_seconds: 30,
+            store_timeout_seconds: 5,
         }
     }
 }
@@ -98,6 +102,10 @@ pub(super) fn check_gateway(gateway: &GatewayConfig) -> Vec<(&'static str, Strin
         if !(1..=1 << 20).contains(&number) {
             wrong.push((path, "must be between 1 and 1048576".to_owned()));
         }
+    }
+    if !(1..=3600).contains(&gateway.store_timeout_seconds) {
+        let expected = "must be between 1 and 3600".to_owned();
+        wrong.push(("gateway.store_timeout_seconds", expected));
     }
     wrong
 }

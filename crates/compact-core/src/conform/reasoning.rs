@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::message::{Block, Conversation, Entry, Role};
-use crate::outline::{Outline, UnitKind};
+use crate::outline::Outline;
 use crate::view::{BlockEdit, View, ViewItem};
 use crate::wire::{ReasoningRule, WireRules};
 
@@ -47,7 +47,7 @@ pub(crate) fn loses_reasoning(rules: &WireRules, outline: &Outline) -> bool {
     match rules.reasoning {
         ReasoningRule::Keep => false,
         ReasoningRule::StripAfterEdit => true,
-        ReasoningRule::StripOutsideLoop => !is_running(outline),
+        ReasoningRule::StripOutsideLoop => !outline.ends_in_loop,
     }
 }
 
@@ -59,7 +59,7 @@ pub fn loop_is_whole(
     outline: &Outline,
     rules: &WireRules,
 ) -> bool {
-    if rules.reasoning != ReasoningRule::StripOutsideLoop || !is_running(outline) {
+    if rules.reasoning != ReasoningRule::StripOutsideLoop || !outline.ends_in_loop {
         return true;
     }
     let source = View::identity(conversation);
@@ -84,16 +84,10 @@ fn begins_with_reasoning(
     ))
 }
 
-/// True when the conversation ends in a tool loop: the model speaks next.
-fn is_running(outline: &Outline) -> bool {
-    let last = outline.units.last();
-    last.is_some_and(|unit| unit.kind == UnitKind::Exchange)
-}
-
 /// The items of the running loop: all after the last words that a person said by themselves.
 fn shown_loop(view: &View, conversation: &Conversation, outline: &Outline) -> Range<usize> {
     let end = view.items.len();
-    if !is_running(outline) {
+    if !outline.ends_in_loop {
         return end..end;
     }
     let alone = |i: usize| {

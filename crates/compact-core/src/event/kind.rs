@@ -133,6 +133,9 @@ pub enum EventKind {
     FailedOpen {
         /// What failed, in a word.
         reason: String,
+        /// The same in whole words, where there is more to say.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        detail: String,
     },
     /// A gateway told a client that its prompt cost more than its provider reported, as its user asked for.
     #[serde(rename = "compact.client_nudged")]
@@ -451,9 +454,10 @@ impl EventKind {
     /// Every text that is not an id of ours: what redaction looks at.
     pub(super) fn texts_mut(&mut self) -> Vec<&mut String> {
         match self {
-            EventKind::TriggerDecision { reason, .. }
-            | EventKind::Discarded { reason, .. }
-            | EventKind::FailedOpen { reason } => vec![reason],
+            EventKind::TriggerDecision { reason, .. } | EventKind::Discarded { reason, .. } => {
+                vec![reason]
+            }
+            EventKind::FailedOpen { reason, detail } => vec![reason, detail],
             EventKind::SummaryCreated { summarizer, .. } => vec![summarizer],
             EventKind::PolicyApplied { rung } => vec![rung],
             EventKind::Failed { error } | EventKind::TranscriptFailed { error } => vec![error],

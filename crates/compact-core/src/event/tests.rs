@@ -200,6 +200,7 @@ fn samples() -> Vec<Event> {
         plain(EventKind::Skipped { malformed: 2 }),
         plain(EventKind::FailedOpen {
             reason: "storage".to_owned(),
+            detail: "the disk is full".to_owned(),
         }),
         plain(EventKind::ClientNudged {
             reported_tokens: Tokens(40_000),

@@ -115,3 +115,36 @@ fn lines_of_one_message_and_its_reasoning_stay_together() {
     assert_eq!(got.len(), 2);
     assert_eq!(got[1].3, 1..5);
 }
+
+#[test]
+fn words_in_the_message_of_the_results_leave_the_loop_running() {
+    let ends_in_loop = |later: Vec<Entry>| {
+        let mut entries = vec![
+            Entry::from_text("u", Role::User, "go"),
+            call(1, &["a"]),
+            result(2, "a"),
+        ];
+        entries.extend(later);
+        let conversation = Conversation {
+            entries,
+            ..Conversation::default()
+        };
+        Outline::from_conversation(&conversation).ends_in_loop
+    };
+    let says = |text: &str| Entry::from_text("more", Role::User, text);
+    let beside = |kind: EntryKind, text: &str| {
+        let mut entry = says(text);
+        entry.meta.continues = true;
+        entry.meta.kind = kind;
+        entry
+    };
+    let wish = beside(EntryKind::Message, "Update the docs, too.");
+    let note = beside(EntryKind::Injected, "[Request interrupted by user]");
+    let reply = Entry::from_text("r", Role::Assistant, "Done.");
+    assert!(ends_in_loop(vec![]));
+    assert!(ends_in_loop(vec![wish.clone()]));
+    assert!(ends_in_loop(vec![note, wish.clone()]));
+    assert!(!ends_in_loop(vec![says("And now the docs.")]));
+    assert!(!ends_in_loop(vec![reply.clone()]));
+    assert!(!ends_in_loop(vec![wish, reply]));
+}

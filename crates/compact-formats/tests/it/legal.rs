@@ -5,6 +5,7 @@ mod chat;
 mod conversion;
 mod gemini;
 mod history;
+mod loop_words;
 mod pinned;
 mod pinned_exchange;
 mod responses;

@@ -301,6 +301,78 @@ async fn what_an_upstream_says_of_its_answer_cannot_move_where_the_next_one_begi
     }
 }
 
+/// A gateway with a key for one tenant, and a key of its own for Gemini's server.
+async fn keyed_scene(grant: &str) -> (Scene, compact_gateway::NewKey) {
+    let key = compact_gateway::make_key("one").unwrap();
+    let compact = compact::Compact::builder().in_memory().build().unwrap();
+    let line = format!("{}{grant}", key.setting);
+    let scene = Scene::with(compact, |config| config.keys = vec![line], chat_answer).await;
+    (scene, key)
+}
+
+#[tokio::test]
+async fn a_key_of_the_gateway_in_a_path_goes_nowhere() {
+    let (scene, key) = keyed_scene("").await;
+    let admitted = [("x-compact-key", &*key.key)];
+    let hidden = key.key.replace("cgw_", "%63gw%5F");
+    for path in [&*key.key, &*hidden] {
+        let answer = scene
+            .post(&format!("/v1/{path}/models"), &admitted, "{}")
+            .await;
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(!answer.text().contains(&key.key));
+    }
+    assert!(scene.sent().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_of_the_gateway_in_the_query_admits_and_stays_here() {
+    let (scene, key) = keyed_scene("").await;
+    let sends = [("x-goog-api-key", "AIza-of-the-client")];
+    let target = |query: &str| format!("/v1beta/models/g:generateContent?{query}");
+    let body = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
+    let wrong = scene.post(&target("key=cgw_00"), &[], body).await;
+    assert_eq!(wrong.status, 401);
+    let kept = format!("alt=json&key={}", key.key);
+    let answer = scene.post(&target(&kept), &[], body).await;
+    assert_eq!(
+        answer.status,
+        401,
+        "the upstream has no key: {}",
+        answer.text()
+    );
+    assert!(scene.sent().is_empty());
+    let both = [sends[0], ("x-compact-key", &*key.key)];
+    assert_eq!(scene.post(&target(&kept), &both, body).await.status, 200);
+    let sent = scene.last_sent();
+    assert_eq!(sent.target, target("alt=json"));
+    assert_eq!(sent.headers["x-goog-api-key"], "AIza-of-the-client");
+}
+
+#[tokio::test]
+async fn a_spent_key_hears_so_in_its_providers_words_on_every_path() {
+    let (scene, key) = keyed_scene(" tokens_a_day=1").await;
+    let headers = [
+        ("x-compact-key", &*key.key),
+        ("anthropic-version", "2023-06-01"),
+    ];
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+    assert_eq!(
+        scene
+            .post("/v1/chat/completions", &headers, body)
+            .await
+            .status,
+        200
+    );
+    let answer = scene
+        .post("/v1/messages/count_tokens", &headers, body)
+        .await;
+    assert_eq!(answer.status, 429);
+    let error = answer.json();
+    let found = [&error["type"], &error["error"]["type"]];
+    assert_eq!(found, ["error", "rate_limit_error"]);
+}
+
 /// A server that follows TRACE sends back what it was sent, and that may be a key that its client does not know.
 #[tokio::test]
 async fn a_request_that_would_be_sent_back_is_not_passed_on() {

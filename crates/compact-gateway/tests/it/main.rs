@@ -3,6 +3,7 @@
 
 mod augment;
 mod compaction;
+mod failure;
 mod hostile;
 mod lookup;
 mod nudge;

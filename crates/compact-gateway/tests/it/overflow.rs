@@ -79,6 +79,26 @@ async fn other_errors_are_relayed_at_once() {
     assert_eq!(scene.sent().len(), 5);
 }
 
+#[tokio::test]
+async fn a_history_that_wants_a_short_answer_is_compacted_like_any_other() {
+    let scene = Scene::new(100_000, limited).await;
+    let body = |n| json!({"model": "gpt-5", "max_tokens": 16, "messages": messages(n)}).to_string();
+    let repaired = scene.post("/v1/chat/completions", &[], body(60)).await;
+    assert_eq!(repaired.status, 200, "{}", repaired.text());
+    assert_eq!(scene.sent().len(), 2, "refused once, then smaller");
+    let title = json!({"model": "gpt-5", "max_tokens": 16, "messages": [
+        {"role": "system", "content": "Give a title."}, {"role": "user", "content": "hi"},
+    ]});
+    let beside = scene.post("/v1/chat/completions", &[], title.to_string());
+    assert!(!beside.await.headers.contains_key("x-compact-session"));
+    let metrics = scene.get("/metrics").await;
+    for class in ["main", "probe"] {
+        let counted =
+            format!("requests_total{{class=\"{class}\",upstream=\"openai\",status=\"200\"}} 1\n");
+        assert!(metrics.text().contains(&counted), "{}", metrics.text());
+    }
+}
+
 fn responses_body(turns: usize) -> String {
     let input: Vec<Value> = messages(turns);
     json!({"model": "gpt-5", "stream": true, "store": false, "input": input}).to_string()

@@ -167,8 +167,21 @@ async fn the_gateway_tells_how_it_is_and_lets_answers_end_when_it_stops() {
         "{}",
         metrics.text()
     );
+    let url = scene.url.clone();
     let stopping = tokio::spawn(async move { scene.stop().await });
     tokio::time::sleep(Duration::from_millis(50)).await;
+    let probe = async |path: &str| {
+        let sent = client().get(format!("{url}{path}")).send();
+        timeout(SOON, sent)
+            .await
+            .unwrap()
+            .unwrap()
+            .status()
+            .as_u16()
+    };
+    assert_eq!(probe("/readyz").await, 503, "who asks hears of the stop");
+    assert_eq!(probe("/healthz").await, 200);
+    assert_eq!(probe("/v1/models").await, 503, "nothing new is begun");
     sender
         .send(Ok(Bytes::from("data: [DONE]\n\n")))
         .await

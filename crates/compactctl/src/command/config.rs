@@ -23,7 +23,7 @@ use crate::report::text::{one_line, printable};
 pub(super) fn run(command: &ConfigCommand, global: &GlobalArgs) -> Result<CommandAnswer, Failure> {
     match command {
         ConfigCommand::Init { file, force } => init(file, *force),
-        ConfigCommand::Check { file: None } => load_config(global).map(|loaded| check(&loaded)),
+        ConfigCommand::Check { file: None } => check(&load_config(global)?),
         ConfigCommand::Check { file: Some(file) } => {
             check_project_file(file, &config_sources(global, None))
         }
@@ -66,16 +66,35 @@ fn init(file: &Path, force: bool) -> Result<CommandAnswer, Failure> {
     Ok(CommandAnswer::new(json, human))
 }
 
-fn check(loaded: &LoadedConfig) -> CommandAnswer {
-    let json = json!({ "ok": true, "warnings": loaded.warnings });
+fn check(loaded: &LoadedConfig) -> Result<CommandAnswer, Failure> {
+    let mut warnings = loaded.warnings.clone();
+    warnings.extend(check_gateway(&loaded.config)?);
+    let json = json!({ "ok": true, "warnings": warnings });
     let mut human = format!("{}\n", "valid".green().bold());
     if loaded.files.is_empty() {
         human.push_str("  no file, defaults and environment\n");
     }
-    for warning in &loaded.warnings {
+    for warning in &warnings {
         human.push_str(&format!("{} {}\n", "warning:".yellow(), printable(warning)));
     }
-    CommandAnswer::new(json, human).with_settings_files(&loaded.files)
+    Ok(CommandAnswer::new(json, human).with_settings_files(&loaded.files))
+}
+
+/// Fails where `serve` would refuse the settings; warns of a variable that may be set only where it runs.
+#[cfg(feature = "gateway")]
+fn check_gateway(config: &Settings) -> Result<Option<String>, Failure> {
+    use compact_gateway::{GatewaySettings, SettingsError};
+    match GatewaySettings::from_config(&config.gateway) {
+        Ok(_) => Ok(None),
+        Err(error @ SettingsError::MissingVariable(_)) => Ok(Some(error.to_string())),
+        Err(error) => Err(super::serve::describe_bad_settings(&error)),
+    }
+}
+
+/// Nothing to check: `serve` is not part of this build.
+#[cfg(not(feature = "gateway"))]
+fn check_gateway(_config: &Settings) -> Result<Option<String>, Failure> {
+    Ok(None)
 }
 
 /// What a file may decide as a project's.

@@ -274,6 +274,9 @@ fn announce(address: &str, global: &GlobalArgs) {
 }
 
 fn make_key(name: &str) -> Result<CommandAnswer, Failure> {
+    compact_gateway::check_key_name(name).map_err(|error| {
+        Failure::from_error(FailureCode::Usage, &error).help("choose another name, such as `alice`")
+    })?;
     let no_randomness =
         || Failure::new(FailureCode::Unexpected, "the system gives no random bytes");
     let made = compact_gateway::make_key(name).ok_or_else(no_randomness)?;

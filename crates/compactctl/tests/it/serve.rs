@@ -85,6 +85,53 @@ fn an_address_that_others_reach_needs_keys() {
 }
 
 #[test]
+fn a_name_that_no_line_of_a_key_can_hold_gets_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["", " ", "a b", "a=b", "a\nb", "-a"] {
+        let name = format!("--new-key={name}");
+        let refused = start(&["serve", &name], folder.path());
+        let refused = refused.wait_with_output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{name:?}");
+        assert!(refused.stdout.is_empty(), "{name:?}");
+    }
+}
+
+#[test]
+fn a_check_refuses_what_serving_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("settings.yaml");
+    let path = file.to_str().unwrap();
+    for (setting, says) in [
+        ("keys: [\"alice=nothing\"]", "no hash"),
+        ("listen: 0.0.0.0:0", "there are no gateway.keys"),
+        ("upstreams: [\"v1=http://localhost\"]", "cannot be a name"),
+        ("store_timeout_seconds: 0", "must be between 1 and 3600"),
+    ] {
+        std::fs::write(&file, format!("gateway:\n  {setting}\n")).unwrap();
+        for command in [&["config", "check"][..], &["serve"]] {
+            let refused = start(&[command, &["--config", path]].concat(), folder.path());
+            let refused = refused.wait_with_output().unwrap();
+            assert_eq!(refused.status.code(), Some(2), "{command:?} {setting}");
+            let message = String::from_utf8(refused.stderr).unwrap();
+            assert!(message.contains(says), "{command:?} {message}");
+        }
+    }
+    std::fs::write(
+        &file,
+        "gateway:\n  upstream_keys: [\"openai=NOT_SET_HERE\"]\n",
+    )
+    .unwrap();
+    let checked = start(&["config", "check", "--config", path], folder.path());
+    let checked = checked.wait_with_output().unwrap();
+    assert_eq!(checked.status.code(), Some(0));
+    let said = String::from_utf8(checked.stdout).unwrap();
+    assert!(
+        said.contains("the variable NOT_SET_HERE is not set"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_key_is_made_and_only_its_hash_is_for_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let made = start(&["serve", "--new-key", "alice", "--json"], folder.path());

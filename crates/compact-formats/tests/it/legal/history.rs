@@ -180,7 +180,8 @@ fn ended(mut history: History, mut last: Exchange) -> History {
     turn.reply = None;
     match history.end {
         End::Asked => turn.exchanges.clear(),
-        End::Answered | End::Waiting => {
+        End::Answered => turn.exchanges.push(last),
+        End::Waiting => {
             last.aside = None;
             turn.exchanges.push(last);
         }
