@@ -81,6 +81,13 @@ pub enum Error {
     BadLines(String),
     /// A pointer to an entry that its session does not have.
     NoSuchEntry(String),
+    /// A pointer to an entry of another session than the one that was named.
+    OtherSession {
+        /// The pointer.
+        pointer: String,
+        /// The session that was named.
+        session: String,
+    },
 }
 
 impl Hinted for Error {
@@ -134,6 +141,9 @@ impl Hinted for Error {
             Error::BadPattern(text) => format!("'{text}' is too large for a pattern"),
             Error::BadLines(text) => format!("'{text}' names no lines"),
             Error::NoSuchEntry(pointer) => format!("there is no entry {pointer}"),
+            Error::OtherSession { pointer, session } => {
+                format!("{pointer} is no entry of session '{session}'")
+            }
         }
     }
 
@@ -167,6 +177,9 @@ impl Hinted for Error {
             Error::BadPattern(_) => "look for fewer words",
             Error::BadPointer(_) => "write RECEIPT#NUMBER, as a view or a hit shows it",
             Error::NoSuchEntry(_) => "recall finds entries by their words",
+            Error::OtherSession { .. } => {
+                "write #NUMBER for an entry of that session, or name the session that the pointer is of"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

@@ -630,7 +630,7 @@ pub(crate) struct RecallArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ExpandArgs {
     /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it, RECEIPT#FIRST..LAST, or several.
-    /// Without RECEIPT it is the session that was compacted last
+    /// Without RECEIPT it is the session that --session names, or else the one that was compacted last
     #[arg(value_name = "POINTER", required = true)]
     pub pointer: Vec<String>,
     /// Print the lines that match a pattern, with their numbers and two lines around each

@@ -370,6 +370,7 @@ impl From<compact::manager::RuntimeError> for Failure {
             Runtime::Summary { .. } => Failure::from_hinted(FailureCode::Summarizer, &error),
             Runtime::NoSuchEntry(_) => Failure::from_hinted(FailureCode::Input, &error)
                 .help("`compactctl recall` finds entries by their words"),
+            Runtime::OtherSession { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             other => Failure::from_error(FailureCode::Unexpected, &other),
         }
     }

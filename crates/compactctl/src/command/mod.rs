@@ -87,7 +87,7 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Verify(args) => under(&|app| verify::run(args, app, global)),
         Command::Restore(args) => under(&|app| restore::run(args, app)),
         Command::Recall(args) => under(&|app| recall::run(args, app, global)),
-        Command::Expand(args) => under(&|app| expand::run(args, app)),
+        Command::Expand(args) => under(&|app| expand::run(args, app, global)),
         Command::Remember(args) => under(&|app| remember::run(args, app, global)),
         Command::Archive { command } => under(&|app| archive::run(command, app, global)),
         Command::Catalog { command } => under(&|app| catalog::run(command, app)),

@@ -310,9 +310,19 @@ fn several_sessions_are_named_to_one_who_does_not_say_which() {
         assert!(text(&asked).contains(word), "{asked}");
     }
     client.end();
-    let mut client = Client::start(&place, &["--session", "second"]);
+    let mut client = Client::start(&place, &["--session", "first"]);
     let memory = client.call("remember", &json!({}));
-    assert_eq!(memory["structuredContent"]["session_id"], "second");
+    assert_eq!(memory["structuredContent"]["session_id"], "first");
+    let entry = client.call("expand", &json!({"pointer": "#3"}));
+    assert_eq!(entry["structuredContent"]["session_id"], "first", "{entry}");
+    let refused = client.call("expand", &json!({"pointer": "second#3"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let other = json!({"pointer": "second#3", "session": "second"});
+    let entry = client.call("expand", &other);
+    assert_eq!(
+        entry["structuredContent"]["session_id"], "second",
+        "{entry}"
+    );
     client.end();
 }
 
