@@ -217,6 +217,8 @@ pub(crate) fn answered_messages(
 /// Answers a call of ours from one session alone.
 pub(crate) async fn answer_call(compact: &Compact, session: &str, call: &ToolCall) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    // Clients name their sessions: no name of theirs stands for a receipt.
+    let session = &format!("session:{session}");
     let text_of = |name: &str| arguments.get(name).and_then(Value::as_str);
     let answered = match &*call.name {
         RECALL => search_session(compact, session, text_of("query").unwrap_or_default()).await,

@@ -199,7 +199,8 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         | Runtime::Catalog(
             CatalogError::Refused { .. }
             | CatalogError::Ambiguous { .. }
-            | CatalogError::ReceiptOrSession { .. },
+            | CatalogError::ReceiptOrSession { .. }
+            | CatalogError::TwoSessions { .. },
         ) => ErrorKind::Config,
         Runtime::Format(_) => ErrorKind::Input,
         Runtime::Archive(_)

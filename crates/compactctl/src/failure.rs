@@ -315,9 +315,9 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the sessions and receipts on record"),
-            CatalogError::Refused { .. } | CatalogError::ReceiptOrSession { .. } => {
-                Failure::from_hinted(FailureCode::Usage, &error)
-            }
+            CatalogError::Refused { .. }
+            | CatalogError::ReceiptOrSession { .. }
+            | CatalogError::TwoSessions { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             CatalogError::Unreachable { .. } => {
                 Failure::from_hinted(FailureCode::Unexpected, &error)
             }

@@ -11,7 +11,7 @@ use super::exchange::ExchangePlaces;
 use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
-use crate::port::catalog::{CatalogError, CompactionRecord, find_pointed_record};
+use crate::port::catalog::{CatalogError, CompactionRecord, SESSION_SIGN, find_pointed_record};
 
 /// The most entries that one pointer brings back.
 const MOST_ENTRIES: u64 = 200;
@@ -214,7 +214,8 @@ impl Recall {
             return pointed.ok_or_else(|| Error::NotFound(name.to_owned()));
         }
         // Blanks before a number may be part of a session's name.
-        let called_so = self.catalog.latest_record(name).await?;
+        let whole = name.strip_prefix(SESSION_SIGN).unwrap_or(name);
+        let called_so = self.catalog.latest_record(whole).await?;
         match (called_so, pointed) {
             (Some(_), Some(_)) => Err(CatalogError::Ambiguous {
                 prefix: short.to_owned(),

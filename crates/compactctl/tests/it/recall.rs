@@ -798,6 +798,19 @@ fn a_session_that_is_called_like_a_receipt_is_refused_where_one_is_searched() {
         compact(&place, "other.jsonl", name);
         let told = place.run(&search).failed(2).stderr;
         assert!(told.contains("is a session, and the receipt"), "{told}");
+        assert!(told.contains(&format!("session:{name}")), "{told}");
+    }
+    for (name, session) in [
+        (format!("receipt:{receipt}"), "ports"),
+        (format!("session:{receipt}"), receipt),
+        (format!("session:{}", &receipt[..12]), &receipt[..12]),
+    ] {
+        let remembered = place.json(&["remember", &name]);
+        assert_eq!(remembered["session_id"], session, "{name}");
+        let shown = place.json(&["expand", &format!("{name}#3")]);
+        assert_eq!(shown["session_id"], session, "{name}");
+        place.run(&["recall", "--session", &name, "port"]).ok();
+        place.run(&["restore", &name]).ok();
     }
     place
         .run(&["recall", "--session", &receipt[..13], "metrics port"])
@@ -848,7 +861,9 @@ fn a_pointer_is_to_the_session_that_is_named() {
         assert!(told.stderr.contains("write #NUMBER"), "{}", told.stderr);
         assert!(!told.text().contains("says"), "{}", told.text());
     }
-    let told = place.run(&["expand", "#99", "--session", "alice"]).failed(3);
+    let told = place
+        .run(&["expand", "#99", "--session", "alice"])
+        .failed(3);
     assert!(told.stderr.contains("no entry alice#99"), "{}", told.stderr);
     place.run(&["expand", "#3", "--session", "carol"]).failed(3);
 }
