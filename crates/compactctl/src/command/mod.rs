@@ -65,7 +65,8 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
     let global = &cli.global;
     let work_with = |loaded, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
         let app = used.get_or_init(|| loaded);
-        Ok(work(app)?.with_settings_files(app.config_files()))
+        let answer = work(app).map_err(|failure| app.explain_failure(failure))?;
+        Ok(answer.with_settings_files(app.config_files()))
     };
     // Whoever makes a view needs to know what the project wants of it; whoever reads does not.
     let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
