@@ -500,7 +500,10 @@ class CompactManager:
         return Memory(**json.loads(self._engine().remember(session_id)))
 
     def restore(self, name: str) -> list[Any]:
-        """Returns the original messages of a receipt, or of a whole session, as they were passed."""
+        """Returns the original messages of a receipt, or of a whole session, as they were passed.
+
+        A chat that was rewound or forked has several histories: then it raises, and names each as ``history:ID``.
+        """
         original, format, _ = self._engine().restore(name)
         return _archived_messages(original, format)
 

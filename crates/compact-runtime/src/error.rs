@@ -5,7 +5,7 @@ use compact_core::error::{CompactError, Hinted};
 use compact_formats::FormatError;
 
 use crate::port::archive::ArchiveError;
-use crate::port::catalog::CatalogError;
+use crate::port::catalog::{CatalogError, HISTORY_SIGN};
 use crate::port::index::IndexError;
 
 /// An error of the runtime.
@@ -66,8 +66,8 @@ pub enum Error {
     Branches {
         /// The session.
         session: String,
-        /// The receipts whose inputs make up each branch, the oldest first.
-        branches: Vec<Vec<String>>,
+        /// The receipt that each of its histories ends with.
+        ends: Vec<String>,
     },
     /// The compaction ran without an archive.
     NotArchived(String),
@@ -124,13 +124,13 @@ impl Hinted for Error {
             Error::NotFound(name) => {
                 format!("'{name}' is neither a receipt nor a session on record")
             }
-            Error::Branches { session, branches } => {
-                let count = branches.len();
-                let named: Vec<String> = branches.iter().map(|line| line.join(", ")).collect();
+            Error::Branches { session, ends } => {
+                let named = ends.iter().map(|end| format!("{HISTORY_SIGN}{end}"));
                 format!(
-                    "session '{session}' went apart, and {count} histories are on record under its \
-                     name: {}",
-                    named.join(" | ")
+                    "session '{session}' went apart, and {} histories are on record under its name: \
+                     {}",
+                    ends.len(),
+                    named.collect::<Vec<_>>().join(", ")
                 )
             }
             Error::NotArchived(receipt) => {
@@ -168,7 +168,7 @@ impl Hinted for Error {
                 "try again in a moment, or set policy.during_compaction to queue"
             }
             Error::NotFound(_) => "name a session that was compacted, or one of its receipts",
-            Error::Branches { .. } => "name the receipts of the one that is meant",
+            Error::Branches { .. } => "restore one of them by that name",
             Error::Summary { .. } => {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }

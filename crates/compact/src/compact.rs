@@ -193,7 +193,9 @@ impl Compact {
         Ok(self.open_recall()?.read(query).await?)
     }
 
-    /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived.
+    /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived. Where the two could be
+    /// mistaken, `receipt:ID` and `session:NAME` say which. A session that went apart is refused with the name of each of
+    /// its histories, `history:ID`, which gives it whole.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

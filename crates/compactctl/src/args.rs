@@ -597,7 +597,8 @@ pub(crate) struct VerifyArgs {
 /// `restore`.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// A receipt's id, or a session's id for everything that it ever held
+    /// A receipt's id, or a session's id for everything that it ever held; receipt:ID and session:NAME say which,
+    /// history:ID is everything up to a receipt
     #[arg(value_name = "RECEIPT_OR_SESSION")]
     pub name: String,
     /// Write it here instead of stdout

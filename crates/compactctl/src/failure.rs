@@ -359,7 +359,7 @@ impl From<compact::manager::RuntimeError> for Failure {
             .help("try again in a moment; policy.wait_seconds says how long to wait"),
             Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Branches { .. } => Failure::from_hinted(FailureCode::Usage, &error).help(
-                "`compactctl restore RECEIPT` gives each, `archive show` says when they were made",
+                "`compactctl restore history:RECEIPT` gives one whole, `archive show` says when they were made",
             ),
             Runtime::Index(error) => error.into(),
             Runtime::EmptyQuery | Runtime::BadLines(_) | Runtime::BadPattern(_) => {

@@ -289,8 +289,8 @@ fn a_long_entry_comes_in_pages_that_make_up_the_original() {
 #[test]
 fn several_sessions_are_named_to_one_who_does_not_say_which() {
     let place = Place::new();
-    for name in ["first", "second"] {
-        place.write("s.jsonl", lines(0..40));
+    for (name, said) in [("first", lines(0..40)), ("second", lines(100..140))] {
+        place.write("s.jsonl", said);
         place
             .run(&[
                 "compact",

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
+pub(crate) use branch::{BranchHistory, distinct_histories};
 pub use branch::{branch_ends, live_ends, widest_ends};
 pub use copy::{CopiedRecords, SessionRenames, copy_catalog, find_missing_records};
 pub(crate) use find::{HISTORY_SIGN, RECEIPT_SIGN, SESSION_SIGN};
