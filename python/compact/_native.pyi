@@ -96,7 +96,9 @@ class Engine:
     def recall(
         self, query: str, session_id: str | None = None, limit: int = 8, unredacted: bool = False
     ) -> str: ...
-    def expand(self, pointer: str, unredacted: bool = False) -> str: ...
+    def expand(
+        self, pointer: str, session_id: str | None = None, unredacted: bool = False
+    ) -> str: ...
     def recall_text(
         self,
         query: str,
@@ -108,6 +110,7 @@ class Engine:
     def expand_text(
         self,
         pointer: str,
+        session_id: str | None = None,
         grep: str | None = None,
         lines: str | None = None,
         around: int = 0,

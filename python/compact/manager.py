@@ -484,12 +484,15 @@ class CompactManager:
         hits = json.loads(self._engine().recall(query, session_id, limit, unredacted))
         return [Hit(**hit) for hit in hits]
 
-    def expand(self, pointer: str, *, unredacted: bool = False) -> Message:
+    def expand(
+        self, pointer: str, session_id: str | None = None, *, unredacted: bool = False
+    ) -> Message:
         """Returns the archived message that a pointer (``RECEIPT#17``) in a view or a hit names.
 
+        With a ``session_id``, ``#17`` is a message of that session, and a pointer to another session is refused.
         Secrets are redacted, unless ``unredacted``; ``exact`` says whether it stands as it was.
         """
-        found = json.loads(self._engine().expand(pointer, unredacted))
+        found = json.loads(self._engine().expand(pointer, session_id, unredacted))
         return Message(found.pop("role"), found.pop("text"), found)
 
     def remember(self, session_id: str) -> Memory:
@@ -497,7 +500,10 @@ class CompactManager:
         return Memory(**json.loads(self._engine().remember(session_id)))
 
     def restore(self, name: str) -> list[Any]:
-        """Returns the original messages of a receipt, or of a whole session, as they were passed."""
+        """Returns the original messages of a receipt, or of a whole session, as they were passed.
+
+        A chat that was rewound or forked has several histories: then it raises, and names each as ``history:ID``.
+        """
         original, format, _ = self._engine().restore(name)
         return _archived_messages(original, format)
 

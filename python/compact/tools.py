@@ -64,6 +64,10 @@ _EXPAND_SCHEMA: dict[str, Any] = {
             "type": "string",
             "description": "RECEIPT#NUMBER, such as 3f9a1c22abcd#17; RECEIPT#17..19 for several in a row",
         },
+        "session": {
+            "type": "string",
+            "description": "The session that the pointer is of, where it is not your own: its id or a receipt",
+        },
         "grep": {
             "type": "string",
             "description": "Only the lines that match this pattern (a regular expression), with their numbers",
@@ -77,7 +81,7 @@ _EXPAND_SCHEMA: dict[str, Any] = {
 
 
 class LookupTools:
-    """The tools of a manager. With a ``session_id`` a search that names no session covers only that one."""
+    """The tools of a manager. With a ``session_id``, what names no other session is found in that one alone."""
 
     def __init__(self, manager: CompactManager, session_id: str | None = None) -> None:
         self._manager = manager
@@ -101,11 +105,17 @@ class LookupTools:
         return engine.recall_text(query, session or self._session_id, limit, after, latest)
 
     def expand(
-        self, pointer: str, grep: str | None = None, lines: str | None = None, around: int = 0
+        self,
+        pointer: str,
+        grep: str | None = None,
+        lines: str | None = None,
+        around: int = 0,
+        session: str | None = None,
     ) -> str:
         """Returns the entries that a pointer names as text for a model: whole, or the lines that are wanted."""
         check_number("around", around, 0, _MOST_ENTRIES, "a number of entries")
-        return self._manager._engine().expand_text(pointer, grep, lines, around)
+        engine = self._manager._engine()
+        return engine.expand_text(pointer, session or self._session_id, grep, lines, around)
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> str:
         """Answers a model's call, whose arguments are JSON or a mapping.
@@ -248,8 +258,10 @@ class LookupTools:
             found = {"query": query, "session": session or None, "after": number}
             return self.call("recall", {**found, "latest": latest, "limit": limit})
 
-        def expand(pointer: str, grep: str = "", lines: str = "", around: int = 0) -> str:
-            part = {"grep": grep or None, "lines": lines or None}
+        def expand(
+            pointer: str, session: str = "", grep: str = "", lines: str = "", around: int = 0
+        ) -> str:
+            part = {"session": session or None, "grep": grep or None, "lines": lines or None}
             return self.call("expand", {"pointer": pointer, **part, "around": around})
 
         for function, about, schema in ((recall, _RECALL, _RECALL_SCHEMA), (expand, _EXPAND, _EXPAND_SCHEMA)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compact import CompactManager
+from compact import CompactError, CompactManager
 from compact.tools import LookupTools
 
 from .conftest import chat, config
@@ -45,6 +45,20 @@ def test_a_receipt_of_a_header_names_the_session(tools: LookupTools) -> None:
 
 def _numbers(answer: str) -> list[str]:
     return [line.split("#")[1].split(" ")[0] for line in answer.splitlines() if " of 1" in line and "#" in line]
+
+
+def test_a_number_is_of_the_session_that_is_named() -> None:
+    manager = CompactManager(config())
+    for name in ("alice", "bob"):
+        manager.preflight(name, [{**message, "content": f"{name}: {message['content']}"} for message in chat(40)])
+    own = LookupTools(manager, "alice")
+    assert "alice: " in own.call("expand", {"pointer": "#3"})
+    assert "bob: " not in own.call("expand", {"pointer": "#3"})
+    assert "is no entry of session 'alice'" in own.call("expand", {"pointer": "bob#3"})
+    assert "bob: " in own.call("expand", {"pointer": "bob#3", "session": "bob"})
+    assert "alice: " in str(manager.expand("#3", "alice"))
+    with pytest.raises(CompactError, match="is no entry of session 'alice'"):
+        manager.expand("bob#3", "alice")
 
 
 def test_lines_are_chosen(tools: LookupTools) -> None:

@@ -21,6 +21,17 @@ pub struct PinRules<'a> {
     patterns: RegexSet,
 }
 
+/// What stands in nearly every message: words, numbers, lines, a call's arguments.
+const EVERYDAY_TEXT: &str = "Please look at this again, and tell me what to do next.\n\nI have read it: 1 of 30 was \
+    wrong, and all of that is done now. The rest is as it was before, so there is nothing else to change here.\n\
+    {\"path\": \"a.txt\", \"lines\": [1, 2]}\n";
+
+/// Returns true for a pattern that would protect nearly every message of any session.
+pub fn is_everyday_pattern(pattern: &str) -> bool {
+    let texts = ["", EVERYDAY_TEXT];
+    regex::Regex::new(pattern).is_ok_and(|built| texts.iter().any(|text| built.is_match(text)))
+}
+
 /// How a unit stands to the pinned layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinState {

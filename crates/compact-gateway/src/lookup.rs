@@ -10,8 +10,6 @@
 mod completion;
 mod message;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use compact::format::validate::Provider;
 use compact::recall::{
@@ -219,6 +217,8 @@ pub(crate) fn answered_messages(
 /// Answers a call of ours from one session alone.
 pub(crate) async fn answer_call(compact: &Compact, session: &str, call: &ToolCall) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    // Clients name their sessions: no name of theirs stands for a receipt.
+    let session = &format!("session:{session}");
     let text_of = |name: &str| arguments.get(name).and_then(Value::as_str);
     let answered = match &*call.name {
         RECALL => search_session(compact, session, text_of("query").unwrap_or_default()).await,
@@ -242,15 +242,9 @@ async fn search_session(compact: &Compact, session: &str, words: &str) -> Result
 
 async fn read_entries(compact: &Compact, session: &str, pointer: &str) -> Result<String, Error> {
     let pointer = EntryPointer::parse(pointer)?;
-    let catalog = Arc::clone(compact.manager()?.catalog());
-    let record = catalog.find_record(&pointer.name).await;
-    let is_own = record.is_ok_and(|found| found.is_some_and(|found| found.session_id == session));
-    if !is_own {
-        let unknown = compact::manager::RuntimeError::NotFound(pointer.name);
-        return Err(unknown.into());
-    }
     let query = ExpandQuery {
         pointers: vec![pointer],
+        session_id: Some(session.to_owned()),
         neighbours: 0,
         part: TextPart::Whole,
         secrets: SecretDisplay::Redacted,

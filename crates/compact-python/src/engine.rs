@@ -335,12 +335,20 @@ impl Engine {
     }
 
     /// Returns the entry that a pointer names: session, receipt, role, text and its own JSON.
-    #[pyo3(signature = (pointer, unredacted=false))]
-    fn expand(&self, py: Python<'_>, pointer: &str, unredacted: bool) -> PyResult<String> {
+    #[pyo3(signature = (pointer, session_id=None, unredacted=false))]
+    fn expand(
+        &self,
+        py: Python<'_>,
+        pointer: &str,
+        session_id: Option<&str>,
+        unredacted: bool,
+    ) -> PyResult<String> {
         self.require_archive()?;
         let secrets = SecretDisplay::shown_if(unredacted);
-        let found =
-            self.run_detached(py, || run_blocking(self.compact.expand(pointer, secrets)))?;
+        let found = self.run_detached(py, || match session_id {
+            Some(session) => run_blocking(self.compact.expand_within(session, pointer, secrets)),
+            None => run_blocking(self.compact.expand(pointer, secrets)),
+        })?;
         let answer = json!({
             "session_id": found.session_id,
             "receipt_id": found.receipt_id,
@@ -381,11 +389,12 @@ impl Engine {
     }
 
     /// Returns the entries that a pointer names as text for a model.
-    #[pyo3(signature = (pointer, grep=None, lines=None, around=0))]
+    #[pyo3(signature = (pointer, session_id=None, grep=None, lines=None, around=0))]
     fn expand_text(
         &self,
         py: Python<'_>,
         pointer: &str,
+        session_id: Option<&str>,
         grep: Option<&str>,
         lines: Option<&str>,
         around: u64,
@@ -393,7 +402,7 @@ impl Engine {
         self.require_archive()?;
         let read = || {
             run_blocking(async {
-                let query = lookup::expand_query(pointer, grep, lines, around)?;
+                let query = lookup::expand_query(pointer, session_id, grep, lines, around)?;
                 self.compact.read(&query).await
             })
         };

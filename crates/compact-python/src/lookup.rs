@@ -17,12 +17,14 @@ const STYLE: AnswerStyle = AnswerStyle {
 /// Reads what an agent asked `expand` for.
 pub(crate) fn expand_query(
     pointer: &str,
+    session_id: Option<&str>,
     grep: Option<&str>,
     lines: Option<&str>,
     around: u64,
 ) -> Result<ExpandQuery, Error> {
     Ok(ExpandQuery {
         pointers: vec![EntryPointer::parse(pointer)?],
+        session_id: session_id.map(str::to_owned),
         neighbours: around,
         part: match (grep, lines) {
             (Some(pattern), _) => TextPart::Matching(LinePattern::parse(pattern)?),

@@ -5,7 +5,7 @@ use compact_core::error::{CompactError, Hinted};
 use compact_formats::FormatError;
 
 use crate::port::archive::ArchiveError;
-use crate::port::catalog::CatalogError;
+use crate::port::catalog::{CatalogError, HISTORY_SIGN};
 use crate::port::index::IndexError;
 
 /// An error of the runtime.
@@ -66,8 +66,8 @@ pub enum Error {
     Branches {
         /// The session.
         session: String,
-        /// The receipts whose inputs make up each branch, the oldest first.
-        branches: Vec<Vec<String>>,
+        /// The receipt that each of its histories ends with.
+        ends: Vec<String>,
     },
     /// The compaction ran without an archive.
     NotArchived(String),
@@ -81,6 +81,13 @@ pub enum Error {
     BadLines(String),
     /// A pointer to an entry that its session does not have.
     NoSuchEntry(String),
+    /// A pointer to an entry of another session than the one that was named.
+    OtherSession {
+        /// The pointer.
+        pointer: String,
+        /// The session that was named.
+        session: String,
+    },
 }
 
 impl Hinted for Error {
@@ -117,13 +124,13 @@ impl Hinted for Error {
             Error::NotFound(name) => {
                 format!("'{name}' is neither a receipt nor a session on record")
             }
-            Error::Branches { session, branches } => {
-                let count = branches.len();
-                let named: Vec<String> = branches.iter().map(|line| line.join(", ")).collect();
+            Error::Branches { session, ends } => {
+                let named = ends.iter().map(|end| format!("{HISTORY_SIGN}{end}"));
                 format!(
-                    "session '{session}' went apart, and {count} histories are on record under its \
-                     name: {}",
-                    named.join(" | ")
+                    "session '{session}' went apart, and {} histories are on record under its name: \
+                     {}",
+                    ends.len(),
+                    named.collect::<Vec<_>>().join(", ")
                 )
             }
             Error::NotArchived(receipt) => {
@@ -134,6 +141,9 @@ impl Hinted for Error {
             Error::BadPattern(text) => format!("'{text}' is too large for a pattern"),
             Error::BadLines(text) => format!("'{text}' names no lines"),
             Error::NoSuchEntry(pointer) => format!("there is no entry {pointer}"),
+            Error::OtherSession { pointer, session } => {
+                format!("{pointer} is no entry of session '{session}'")
+            }
         }
     }
 
@@ -158,7 +168,7 @@ impl Hinted for Error {
                 "try again in a moment, or set policy.during_compaction to queue"
             }
             Error::NotFound(_) => "name a session that was compacted, or one of its receipts",
-            Error::Branches { .. } => "name the receipts of the one that is meant",
+            Error::Branches { .. } => "restore one of them by that name",
             Error::Summary { .. } => {
                 "nothing was changed, retry, or set policy.on_summary_failure to deterministic"
             }
@@ -167,6 +177,9 @@ impl Hinted for Error {
             Error::BadPattern(_) => "look for fewer words",
             Error::BadPointer(_) => "write RECEIPT#NUMBER, as a view or a hit shows it",
             Error::NoSuchEntry(_) => "recall finds entries by their words",
+            Error::OtherSession { .. } => {
+                "write #NUMBER for an entry of that session, or name the session that the pointer is of"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

@@ -154,13 +154,48 @@ impl Compact {
         Ok(self.open_recall()?.read_entry(&pointer, secrets).await?)
     }
 
+    /// Returns the whole entry that a pointer names within one session, by its id, a receipt or `.` for the one that was
+    /// compacted last. `#NUMBER` alone is an entry of that session; a pointer to another one is refused.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), compact::Error> {
+    /// # use serde_json::{Value, json};
+    /// use compact::recall::SecretDisplay;
+    /// # let compact = compact::Compact::builder().in_memory().window(20_000).build()?;
+    /// # for session in ["ports", "hosts"] {
+    /// #     let turn = |n: u32| [
+    /// #         json!({"role": "user", "content": format!("Which of the {session} is number {n}?")}),
+    /// #         json!({"role": "assistant", "content": format!("Number {n} of the {session}. ").repeat(60)}),
+    /// #     ];
+    /// #     let messages: Vec<Value> = (0..40).flat_map(turn).collect();
+    /// #     compact.session(session).compact(&messages, None).await?;
+    /// # }
+    /// let entry = compact.expand_within("ports", "#2", SecretDisplay::Redacted).await?;
+    /// assert_eq!(entry.text(), "Which of the ports is number 1?");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn expand_within(
+        &self,
+        session: &str,
+        pointer: &str,
+        secrets: SecretDisplay,
+    ) -> Result<RestoredEntry, Error> {
+        let pointer = EntryPointer::parse(pointer)?;
+        let recall = self.open_recall()?;
+        Ok(recall.read_entry_within(session, &pointer, secrets).await?)
+    }
+
     /// Returns archived entries for a reader: without secrets unless they are asked for, as many lines as there is room for, what
     /// matches a pattern, or with their neighbours.
     pub async fn read(&self, query: &ExpandQuery) -> Result<Expansion, Error> {
         Ok(self.open_recall()?.read(query).await?)
     }
 
-    /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived.
+    /// Returns the original of a receipt, or of a whole session, byte for byte as it was archived. Where the two could be
+    /// mistaken, `receipt:ID` and `session:NAME` say which. A session that went apart is refused with the name of each of
+    /// its histories, `history:ID`, which gives it whole.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

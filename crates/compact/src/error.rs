@@ -199,7 +199,8 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         | Runtime::Catalog(
             CatalogError::Refused { .. }
             | CatalogError::Ambiguous { .. }
-            | CatalogError::ReceiptOrSession { .. },
+            | CatalogError::ReceiptOrSession { .. }
+            | CatalogError::TwoSessions { .. },
         ) => ErrorKind::Config,
         Runtime::Format(_) => ErrorKind::Input,
         Runtime::Archive(_)
@@ -209,9 +210,10 @@ fn runtime_kind(error: &compact_runtime::Error) -> ErrorKind {
         | Runtime::Record { .. } => ErrorKind::Storage,
         Runtime::Summary { .. } | Runtime::Declined(_) => ErrorKind::Summarizer,
         Runtime::Compacting(_) | Runtime::Overtaken(_) => ErrorKind::Busy,
-        Runtime::NotFound(_) | Runtime::NotArchived(_) | Runtime::NoSuchEntry(_) => {
-            ErrorKind::NotFound
-        }
+        Runtime::NotFound(_)
+        | Runtime::NotArchived(_)
+        | Runtime::NoSuchEntry(_)
+        | Runtime::OtherSession { .. } => ErrorKind::NotFound,
         _ => ErrorKind::Unexpected,
     }
 }

@@ -33,6 +33,8 @@ const TRACEPARENT: &str = "TRACEPARENT";
 pub(crate) struct App {
     compact: Compact,
     files: Vec<LoadedFile>,
+    /// The settings of files that decide how much room a view has.
+    room: String,
     stores: Stores,
     /// Who waits for the answer, where it may be given up: the other end is dropped then.
     asker: Option<watch::Receiver<()>>,
@@ -149,6 +151,7 @@ impl App {
             }
         }
         check_adapters(&loaded.config)?;
+        let room = loaded.room_settings().join(", ");
         let log = telemetry::stderr_sink(&loaded.config, choose_log(&loaded, global));
         let compact = Compact::builder()
             .config(loaded.config)
@@ -158,6 +161,7 @@ impl App {
             stores: compact.stores().cloned().ok_or(Error::NoConfiguredStores)?,
             compact,
             files: loaded.files,
+            room,
             asker: None,
             caller: caller_span(),
         })
@@ -171,6 +175,18 @@ impl App {
     /// The files of settings that are in force.
     pub(crate) fn config_files(&self) -> &[LoadedFile] {
         &self.files
+    }
+
+    /// The same failure; where something does not fit, it says which lines of files decided what has to.
+    pub(crate) fn explain_failure(&self, failure: Failure) -> Failure {
+        if failure.code() != FailureCode::Budget || self.room.is_empty() {
+            return failure;
+        }
+        let why = format!(
+            "the room and what must stay are set by {}; change that, or name another file with --config",
+            self.room
+        );
+        failure.add_help(&why)
     }
 
     /// The same for one answer, which is given up when the other end of `asker` is dropped.

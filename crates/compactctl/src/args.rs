@@ -597,7 +597,8 @@ pub(crate) struct VerifyArgs {
 /// `restore`.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// A receipt's id, or a session's id for everything that it ever held
+    /// A receipt's id, or a session's id for everything that it ever held; receipt:ID and session:NAME say which,
+    /// history:ID is everything up to a receipt
     #[arg(value_name = "RECEIPT_OR_SESSION")]
     pub name: String,
     /// Write it here instead of stdout
@@ -630,7 +631,7 @@ pub(crate) struct RecallArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ExpandArgs {
     /// RECEIPT#NUMBER, as a summary, a cut text or `recall` shows it, RECEIPT#FIRST..LAST, or several.
-    /// Without RECEIPT it is the session that was compacted last
+    /// Without RECEIPT it is the session that --session names, or else the one that was compacted last
     #[arg(value_name = "POINTER", required = true)]
     pub pointer: Vec<String>,
     /// Print the lines that match a pattern, with their numbers and two lines around each

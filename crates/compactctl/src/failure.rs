@@ -315,9 +315,9 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::Ambiguous { .. } => Failure::from_error(FailureCode::Usage, &error)
                 .help("`compactctl archive list` shows the sessions and receipts on record"),
-            CatalogError::Refused { .. } | CatalogError::ReceiptOrSession { .. } => {
-                Failure::from_hinted(FailureCode::Usage, &error)
-            }
+            CatalogError::Refused { .. }
+            | CatalogError::ReceiptOrSession { .. }
+            | CatalogError::TwoSessions { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             CatalogError::Unreachable { .. } => {
                 Failure::from_hinted(FailureCode::Unexpected, &error)
             }
@@ -359,7 +359,7 @@ impl From<compact::manager::RuntimeError> for Failure {
             .help("try again in a moment; policy.wait_seconds says how long to wait"),
             Runtime::NotArchived(_) => Failure::from_error(FailureCode::Input, &error),
             Runtime::Branches { .. } => Failure::from_hinted(FailureCode::Usage, &error).help(
-                "`compactctl restore RECEIPT` gives each, `archive show` says when they were made",
+                "`compactctl restore history:RECEIPT` gives one whole, `archive show` says when they were made",
             ),
             Runtime::Index(error) => error.into(),
             Runtime::EmptyQuery | Runtime::BadLines(_) | Runtime::BadPattern(_) => {
@@ -370,6 +370,7 @@ impl From<compact::manager::RuntimeError> for Failure {
             Runtime::Summary { .. } => Failure::from_hinted(FailureCode::Summarizer, &error),
             Runtime::NoSuchEntry(_) => Failure::from_hinted(FailureCode::Input, &error)
                 .help("`compactctl recall` finds entries by their words"),
+            Runtime::OtherSession { .. } => Failure::from_hinted(FailureCode::Usage, &error),
             other => Failure::from_error(FailureCode::Unexpected, &other),
         }
     }

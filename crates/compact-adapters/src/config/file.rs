@@ -242,7 +242,6 @@ fn flatten_section(section: &str, keys: Vec<(String, u64, Node)>, out: &mut Vec<
             Node::Map(keys) if is_section(&path) || OLD_SECTIONS.contains(&path.as_str()) => {
                 flatten_section(&path, keys, out);
             }
-            Node::Leaf(Value::Null) if is_section(&path) => {}
             node => out.push(KeyLine {
                 path,
                 value: node.into_value(),

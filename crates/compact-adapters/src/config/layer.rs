@@ -110,6 +110,31 @@ pub struct LoadedConfig {
     pub files: Vec<LoadedFile>,
 }
 
+/// The keys that decide how much room a view has, and what must stay in it.
+const ROOM_KEYS: [&str; 8] = [
+    WINDOW,
+    "policy.trigger_pct",
+    "policy.target_of_trigger",
+    "policy.target_tokens",
+    "policy.hard_cap_buffer",
+    "policy.roles_never_prune",
+    "policy.protected_patterns",
+    "policy.protected_flag",
+];
+
+impl LoadedConfig {
+    /// Returns which files set how much room a view has and what must stay, such as `policy.protected_patterns
+    /// (compact.yaml:2)`: for whoever is told that something does not fit and did not write them.
+    pub fn room_settings(&self) -> Vec<String> {
+        let is_room = |value: &&EffectiveValue| {
+            ROOM_KEYS.contains(&&*value.path) && matches!(value.origin, ValueOrigin::File { .. })
+        };
+        let set = self.values.iter().filter(is_room);
+        set.map(|value| format!("{} ({})", value.path, value.origin))
+            .collect()
+    }
+}
+
 /// A file that has its part in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadedFile {
@@ -290,6 +315,7 @@ impl ConfigSources {
         Ok(FileReview {
             keys: file::parse(text)?
                 .into_iter()
+                .filter(|line| !is_empty_section(&line.path, &line.value))
                 .map(|line| (line.path, line.value))
                 .collect(),
             ignored: ignored.map(|file| file.ignored).unwrap_or_default(),
@@ -459,6 +485,13 @@ impl Merge {
         if self.problems.len() >= MOST_PROBLEMS {
             return;
         }
+        if is_empty_section(&setting.path, &setting.value) {
+            // Whoever may set everything may also leave everything in a section as it is.
+            if let Some(file) = setting.limited_by {
+                self.ignore(file, &setting, project::UNSET.to_owned());
+            }
+            return;
+        }
         let meaning = setting.meaning(self.profile);
         if let (Some(file), Some(reason)) = (setting.limited_by, meaning.refusal(self.profile)) {
             return self.ignore(file, &setting, reason);
@@ -557,6 +590,11 @@ impl Merge {
             files: self.files,
         })
     }
+}
+
+/// Returns true for a section that a file has without a key in it, which reads as `null`.
+fn is_empty_section(path: &str, value: &Value) -> bool {
+    value.is_null() && is_section(path)
 }
 
 /// Returns the key that another program's variable sets; an empty one sets nothing.

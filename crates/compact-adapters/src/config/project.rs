@@ -4,10 +4,15 @@
 //! conversations go, which variables are sent along, what is kept, or which guard is off. [`ALLOWED`]
 //! is the only list of what is left to it; a setting that is not on it is refused, so a new one is
 //! refused until it gets a row. What it does with the refused keys is the merge's business.
+//!
+//! It may ask for more that stays and for less room, within bounds: a stranger's file that pins every message, or
+//! leaves no window, would make every compaction fail, and who reads that error did not write the file. What is
+//! bounded one by one may still add up to too much; then the error names the file.
 
 #[cfg(test)]
 mod tests;
 
+use compact_core::pin::is_everyday_pattern;
 use compact_core::redact::is_heavy_pattern;
 use serde_json::{Number, Value};
 
@@ -20,36 +25,53 @@ pub enum Allowance {
     Share,
     /// Set a number below the one in force.
     Smaller,
-    /// Set a number above the one in force.
-    Larger,
+    /// The same, and not below this one.
+    SmallerTo(u64),
+    /// Set a number above the one in force, and not above this one.
+    LargerTo(u64),
     /// Set one of these names.
     OneOf(&'static [&'static str]),
     /// Set it to `true` only.
     On,
     /// Add to the list.
     Added,
+    /// Add these names to the list.
+    AddedOf(&'static [&'static str]),
+    /// Add patterns to the list that do not match everyday words.
+    AddedRare,
 }
 
-use Allowance::{Added, Any, Larger, On, OneOf, Share, Smaller};
+use Allowance::{Added, AddedOf, AddedRare, Any, LargerTo, On, OneOf, Share, Smaller, SmallerTo};
+
+/// The smallest window: half of it holds an agent's instructions and a view that is worth having.
+const LEAST_WINDOW: u64 = 8_192;
+/// The most tokens that may be kept free: half of that window.
+const MOST_FREE: u64 = LEAST_WINDOW / 2;
+/// The smallest share: below, a view is hardly more than its summary's heading, or each call a compaction.
+const LEAST_SHARE: f64 = 0.1;
 
 /// The keys that a project's file may set, each with how.
 const ALLOWED: &[(&str, Allowance)] = &[
     ("model", Any),
-    ("max_context_tokens", Smaller),
+    ("max_context_tokens", SmallerTo(LEAST_WINDOW)),
     ("policy.trigger_pct", Share),
     ("policy.trigger_inclusive", Any),
     ("policy.trigger_base", Any),
-    ("policy.trigger_tokens_left", Larger),
+    ("policy.trigger_tokens_left", LargerTo(MOST_FREE)),
     ("policy.soft_pct", Share),
-    ("policy.target_of_trigger", Any),
+    ("policy.target_of_trigger", Share),
     ("policy.summary_share", Any),
-    ("policy.hard_cap_buffer", Larger),
+    ("policy.hard_cap_buffer", LargerTo(MOST_FREE)),
     ("policy.keep_recent_turns", Any),
     ("policy.keep_tool_io_pairs", Any),
     // `semantic` may ask a model.
     ("policy.prune", OneOf(&["fifo", "recency", "stage_aware"])),
-    ("policy.roles_never_prune", Added),
-    ("policy.protected_patterns", Added),
+    // What the model and its tools say is most of a session.
+    (
+        "policy.roles_never_prune",
+        AddedOf(&["system", "developer", "user"]),
+    ),
+    ("policy.protected_patterns", AddedRare),
     ("policy.strategy", Any),
     ("policy.idle_seconds", Smaller),
     ("policy.economy.expected_requests", Any),
@@ -59,6 +81,9 @@ const ALLOWED: &[(&str, Allowance)] = &[
     ("redaction.sinks.export", On),
     ("redaction.sinks.summary_prompt", On),
 ];
+
+/// Why `null` is refused.
+pub(super) const UNSET: &str = "it may not be unset";
 
 /// The most values that a project's file may add to one list: each costs time in every hook.
 const MOST_ADDED: usize = 32;
@@ -78,7 +103,7 @@ pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Resul
         return Err(String::new());
     };
     if wanted.is_null() {
-        return Err("it may not be unset".to_owned());
+        return Err(UNSET.to_owned());
     }
     if is_overlong(wanted) {
         return Err(format!("at most {LONGEST_TEXT} characters"));
@@ -86,15 +111,30 @@ pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Resul
     let refused = |reason: String| Err(reason);
     match allowance {
         Share if wanted.as_f64().is_none_or(|share| share > 1.0) => refused("at most 1.0".into()),
-        Smaller if !is_tighter(wanted, current, f64::lt) => {
+        // What is no share at all is wrong in any file, and reported as such.
+        Share if wanted.as_f64().is_some_and(|s| s > 0.0 && s < LEAST_SHARE) => {
+            refused(format!("at least {LEAST_SHARE}"))
+        }
+        Smaller | SmallerTo(_) if !is_tighter(wanted, current, f64::lt) => {
             refused(format!("only below {current}"))
         }
-        Larger if !is_tighter(wanted, current, f64::gt) => refused(format!("only above {current}")),
+        LargerTo(_) if !is_tighter(wanted, current, f64::gt) => {
+            refused(format!("only above {current}"))
+        }
+        SmallerTo(least) if wanted != current && wanted.as_u64().is_none_or(|n| n < least) => {
+            refused(format!("at least {least}"))
+        }
+        LargerTo(most) if wanted != current && wanted.as_u64().is_none_or(|n| n > most) => {
+            refused(format!("at most {most}"))
+        }
         OneOf(names) if !names.iter().any(|name| wanted == name) => {
             refused(format!("only {}", names.join(", ")))
         }
         On if wanted != &Value::Bool(true) => refused("only true".into()),
-        Added => add_to_list(wanted, current),
+        Added | AddedOf(_) | AddedRare => {
+            let all = add_to_list(wanted, current)?;
+            check_added(allowance, &all, current).map(|()| all)
+        }
         _ => Ok(wanted.clone()),
     }
 }
@@ -103,9 +143,10 @@ pub(super) fn permit_value(path: &str, wanted: &Value, current: &Value) -> Resul
 pub(super) fn describe_allowance(path: &str) -> Option<String> {
     Some(match find_allowance(path)? {
         Any => "yes".to_owned(),
-        Share => "at most 1.0".to_owned(),
+        Share => format!("{LEAST_SHARE} to 1.0"),
         Smaller => "smaller".to_owned(),
-        Larger => "larger".to_owned(),
+        SmallerTo(least) => format!("smaller, at least {least}"),
+        LargerTo(most) => format!("larger, at most {most}"),
         OneOf(names) => names
             .iter()
             .map(|name| format!("`{name}`"))
@@ -113,7 +154,27 @@ pub(super) fn describe_allowance(path: &str) -> Option<String> {
             .join(", "),
         On => "`true`".to_owned(),
         Added => "adds".to_owned(),
+        AddedOf(names) => format!("adds `{}`", names.join("`, `")),
+        AddedRare => "adds what does not match everyday words".to_owned(),
     })
+}
+
+/// Checks the items of a list that are not in force already.
+fn check_added(allowance: Allowance, all: &Value, current: &Value) -> Result<(), String> {
+    let in_force = current.as_array();
+    let is_new = |item: &&Value| in_force.is_none_or(|list| !list.contains(item));
+    let mut new = all.as_array().into_iter().flatten().filter(is_new);
+    let mut has =
+        |is_refused: &dyn Fn(&str) -> bool| new.any(|i| i.as_str().is_some_and(is_refused));
+    match allowance {
+        AddedOf(names) if has(&|item| !names.contains(&item)) => {
+            Err(format!("only {}", names.join(", ")))
+        }
+        AddedRare if has(&is_everyday_pattern) => {
+            Err("a pattern matches everyday words".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns true where nothing is in force, or what is wanted is on the right side of it.

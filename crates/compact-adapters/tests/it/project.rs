@@ -127,14 +127,25 @@ fn fault(path: &str, before: &Value, after: &Value) -> Option<&'static str> {
         None => false,
         Some(_) if after.is_null() => false,
         Some(Allowance::Any) => true,
-        Some(Allowance::Share) => number(after).is_some_and(|share| share <= 1.0),
+        Some(Allowance::Share) => number(after).is_some_and(|share| (0.1..=1.0).contains(&share)),
         Some(Allowance::Smaller) => before.is_null() || number(after) < number(before),
-        Some(Allowance::Larger) => before.is_null() || number(after) > number(before),
+        Some(Allowance::SmallerTo(least)) => {
+            after.as_u64() >= Some(least) && (before.is_null() || number(after) < number(before))
+        }
+        Some(Allowance::LargerTo(most)) => {
+            let is_larger = before.is_null() || number(after) > number(before);
+            is_larger && after.as_u64().is_some_and(|after| after <= most)
+        }
         Some(Allowance::OneOf(names)) => names.iter().any(|name| after == name),
         Some(Allowance::On) => after == true,
-        Some(Allowance::Added) => {
+        Some(Allowance::Added | Allowance::AddedRare) => {
             let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
             after.starts_with(before)
+        }
+        Some(Allowance::AddedOf(names)) => {
+            let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
+            let mut added = after.iter().skip(before.len());
+            after.starts_with(before) && added.all(|item| names.iter().any(|name| item == name))
         }
     };
     (!is_fine).then_some("changed by a project")

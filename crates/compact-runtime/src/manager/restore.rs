@@ -1,5 +1,8 @@
 //! The way back: restore an original, and prove a receipt again from the archive.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;
@@ -20,8 +23,8 @@ use super::{CompactionJob, CompactionRequest, Manager, MeasuredRequest};
 use crate::error::Error;
 use crate::port::archive::ArchiveError;
 use crate::port::catalog::{
-    CompactionRecord, InputRelation, NamedRecord, RuntimeFields, StoredReceipt, find_named_record,
-    widest_ends,
+    BranchHistory, CompactionRecord, HISTORY_SIGN, InputRelation, NamedRecord, RuntimeFields,
+    StoredReceipt, distinct_histories, find_named_record, widest_ends,
 };
 
 /// A restored original.
@@ -78,38 +81,40 @@ pub struct FieldMismatch {
 }
 
 impl Manager {
-    /// The input of a receipt, or the whole of a session: its first input and all appended since. Fails for a session
-    /// whose history went apart, and names the branches.
-    pub async fn restore(&self, receipt_or_session: &str) -> Result<RestoredOriginal, Error> {
-        let latest = match find_named_record(&*self.catalog, receipt_or_session).await? {
+    /// The input of a receipt (`receipt:ID`), or the whole of a session (`session:NAME`): its first input and all
+    /// appended since. Fails for a session whose history went apart, and names each of its histories as `history:ID`:
+    /// the whole up to a receipt.
+    pub async fn restore(&self, name: &str) -> Result<RestoredOriginal, Error> {
+        let latest = match find_named_record(&*self.catalog, name).await? {
+            Some(NamedRecord::Receipt(end)) if name.starts_with(HISTORY_SIGN) => {
+                return self.restore_session(&end).await;
+            }
             Some(NamedRecord::Receipt(record)) => return self.input_of(&record).await,
             Some(NamedRecord::Session(latest)) => latest,
-            None => return self.pack_named(receipt_or_session).await,
+            None => return self.pack_named(name).await,
         };
-        let session = &latest.session_id;
-        let chain = self.catalog.session_records(session).await?;
-        match widest_ends(&chain).as_slice() {
+        let chain = self.catalog.session_records(&latest.session_id).await?;
+        match self.find_histories(&chain).await?.as_slice() {
             [] => self.restore_session(&latest).await,
             [only] => self.restore_session(only).await,
-            ends => Err(self.branches_error(session, ends).await?),
+            ends => Err(Error::Branches {
+                session: latest.session_id,
+                ends: ends.iter().map(|end| end.receipt_id.clone()).collect(),
+            }),
         }
     }
 
-    /// Tells the branches of a session, each by the receipts that restore it.
-    async fn branches_error(
+    /// The ends of a session whose histories are not the beginning of another one.
+    async fn find_histories<'a>(
         &self,
-        session: &str,
-        ends: &[&CompactionRecord],
-    ) -> Result<Error, Error> {
-        let mut branches = Vec::new();
-        for end in ends {
+        chain: &'a [CompactionRecord],
+    ) -> Result<Vec<&'a CompactionRecord>, Error> {
+        let mut histories = Vec::new();
+        for end in widest_ends(chain) {
             let line = records_since_whole(self.lineage(end).await?);
-            branches.push(line.into_iter().map(|record| record.receipt_id).collect());
+            histories.push(BranchHistory::from_line(end, &line));
         }
-        Ok(Error::Branches {
-            session: session.to_owned(),
-            branches,
-        })
+        Ok(distinct_histories(&histories))
     }
 
     /// The hash of every entry that a session held up to a compaction, in order.

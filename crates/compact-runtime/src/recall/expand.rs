@@ -11,7 +11,7 @@ use super::exchange::ExchangePlaces;
 use super::{EntryKey, EntryPointer, LAST_SESSION, Recall, passage, said_at};
 use crate::error::Error;
 use crate::manager::restore;
-use crate::port::catalog::{CatalogError, CompactionRecord, find_pointed_record};
+use crate::port::catalog::{CatalogError, CompactionRecord, SESSION_SIGN, find_pointed_record};
 
 /// The most entries that one pointer brings back.
 const MOST_ENTRIES: u64 = 200;
@@ -101,19 +101,40 @@ fn first_tool_name(entry: &Entry) -> Option<&str> {
 impl Recall {
     /// The entry that a pointer names, from the input that first held it: never a clipped copy.
     pub async fn expand(&self, pointer: &EntryPointer) -> Result<RestoredEntry, Error> {
-        let found = self.expand_around(pointer, 0).await?.into_iter().next();
+        let record = self.record_named(&pointer.name).await?;
+        self.expand_one(&record, pointer).await
+    }
+
+    /// The same within one session, by its id, a receipt or `.`: a pointer without a receipt is to its newest one that
+    /// reaches the entry, and one to another session is refused.
+    pub async fn expand_within(
+        &self,
+        session: &str,
+        pointer: &EntryPointer,
+    ) -> Result<RestoredEntry, Error> {
+        let record = self.record_within(session, pointer).await?;
+        self.expand_one(&record, pointer).await
+    }
+
+    async fn expand_one(
+        &self,
+        record: &CompactionRecord,
+        pointer: &EntryPointer,
+    ) -> Result<RestoredEntry, Error> {
+        let found = self.expand_around(record, pointer, 0).await?;
+        let found = found.into_iter().next();
         found.ok_or_else(|| Error::NoSuchEntry(pointer.to_string()))
     }
 
     /// The entries that a pointer names, with as many neighbours on each side; 200 at most.
-    pub async fn expand_around(
+    pub(super) async fn expand_around(
         &self,
+        record: &CompactionRecord,
         pointer: &EntryPointer,
         neighbours: u64,
     ) -> Result<Vec<RestoredEntry>, Error> {
-        let record = self.record_named(&pointer.name).await?;
         let (first, last) = match &pointer.place {
-            EntryKey::Id(id) => return Ok(vec![self.by_id(&record, pointer, id).await?]),
+            EntryKey::Id(id) => return Ok(vec![self.by_id(record, pointer, id).await?]),
             EntryKey::Ordinal(ordinal) => (*ordinal, *ordinal),
             EntryKey::Ordinals(first, last) => (*first, *last),
         };
@@ -129,7 +150,7 @@ impl Recall {
         for ordinal in first..beyond {
             let input = match open.take().filter(|input| input.holds(ordinal)) {
                 Some(input) => input,
-                None => self.input_holding(&record, pointer, ordinal).await?,
+                None => self.input_holding(record, pointer, ordinal).await?,
             };
             found.extend(input.restore_ordinal(pointer, ordinal, end));
             open = Some(input);
@@ -137,7 +158,53 @@ impl Recall {
         Ok(found)
     }
 
-    async fn record_named(&self, name: &str) -> Result<CompactionRecord, Error> {
+    /// The compaction that a pointer stands for to whoever reads one session.
+    pub(super) async fn record_within(
+        &self,
+        session: &str,
+        pointer: &EntryPointer,
+    ) -> Result<CompactionRecord, Error> {
+        let session = self.session_named(session).await?;
+        let own = self.catalog.session_records(&session).await?;
+        if pointer.name == LAST_SESSION {
+            return newest_reaching(&session, own, pointer);
+        }
+        let named = self.record_named(&pointer.name).await?;
+        // Two sessions that compacted the same thing have one receipt.
+        let same = |record: &&CompactionRecord| record.receipt_id == named.receipt_id;
+        if let Some(record) = own.iter().rfind(same) {
+            return Ok(record.clone());
+        }
+        match self.goes_on_from(own, &named).await? {
+            true => Ok(named),
+            false => Err(Error::OtherSession {
+                pointer: pointer.to_string(),
+                session,
+            }),
+        }
+    }
+
+    /// Whether a compaction of another session is one that these were made on top of.
+    async fn goes_on_from(
+        &self,
+        own: Vec<CompactionRecord>,
+        earlier: &CompactionRecord,
+    ) -> Result<bool, Error> {
+        let mut met: HashSet<String> = own.iter().map(|r| r.receipt_id.clone()).collect();
+        let mut open: Vec<String> = own.into_iter().filter_map(|r| r.previous).collect();
+        while let Some(receipt) = open.pop() {
+            if receipt == earlier.receipt_id {
+                return Ok(true);
+            }
+            if met.insert(receipt.clone()) {
+                let record = self.catalog.find_record(&receipt).await?;
+                open.extend(record.and_then(|record| record.previous));
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn record_named(&self, name: &str) -> Result<CompactionRecord, Error> {
         if name == LAST_SESSION {
             return self.last_record().await;
         }
@@ -147,7 +214,8 @@ impl Recall {
             return pointed.ok_or_else(|| Error::NotFound(name.to_owned()));
         }
         // Blanks before a number may be part of a session's name.
-        let called_so = self.catalog.latest_record(name).await?;
+        let whole = name.strip_prefix(SESSION_SIGN).unwrap_or(name);
+        let called_so = self.catalog.latest_record(whole).await?;
         match (called_so, pointed) {
             (Some(_), Some(_)) => Err(CatalogError::Ambiguous {
                 prefix: short.to_owned(),
@@ -216,6 +284,25 @@ impl Recall {
             None => Err(Error::NotArchived(record.receipt_id.clone())),
         }
     }
+}
+
+/// The newest compaction of a session at which it had the first entry that is asked for.
+fn newest_reaching(
+    session: &str,
+    own: Vec<CompactionRecord>,
+    pointer: &EntryPointer,
+) -> Result<CompactionRecord, Error> {
+    let first = match pointer.place {
+        EntryKey::Ordinal(first) | EntryKey::Ordinals(first, _) => first,
+        EntryKey::Id(_) => 0,
+    };
+    let mut newest = own.into_iter().rev();
+    let found = newest.find(|record| first < record.next_ordinal());
+    let asked = EntryPointer {
+        name: session.to_owned(),
+        place: pointer.place.clone(),
+    };
+    found.ok_or_else(|| Error::NoSuchEntry(asked.to_string()))
 }
 
 /// An input of a compaction, read from the archive.

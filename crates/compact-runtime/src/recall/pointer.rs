@@ -8,6 +8,7 @@
 use std::fmt;
 
 use crate::error::Error;
+use crate::port::catalog::RECEIPT_SIGN;
 
 /// How many characters of a receipt a pointer shows.
 const SHORT: usize = 12;
@@ -107,6 +108,7 @@ fn parse_ordinals(numbers: &str) -> Option<EntryKey> {
 }
 
 fn is_receipt(name: &str) -> bool {
+    let name = name.strip_prefix(RECEIPT_SIGN).unwrap_or(name);
     name.len() >= crate::port::catalog::MIN_PREFIX && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
@@ -142,6 +144,8 @@ mod tests {
     fn an_entry_without_a_number_goes_by_its_id() {
         let pointer = EntryPointer::new("3f9a1c22abcd", None, "a/b#c");
         assert_eq!(EntryPointer::parse(&pointer.to_string()).unwrap(), pointer);
+        let signed = EntryPointer::parse("receipt:3f9a1c22abcd/a").unwrap();
+        assert_eq!(signed.place, EntryKey::Id("a".to_owned()));
     }
 
     #[test]

@@ -20,6 +20,9 @@ const RESULT_ROOM: usize = 4_000;
 pub struct ExpandQuery {
     /// The entries.
     pub pointers: Vec<EntryPointer>,
+    /// The session that they are of, by its id, a receipt or `.`. A pointer without a receipt is to this session, and
+    /// one to another is refused.
+    pub session_id: Option<String>,
     /// How many entries on each side of them.
     pub neighbours: u64,
     /// Which lines of each.
@@ -127,7 +130,12 @@ impl Recall {
     pub async fn read(&self, query: &ExpandQuery) -> Result<Expansion, Error> {
         let mut found = Vec::new();
         for pointer in &query.pointers {
-            found.extend(self.expand_around(pointer, query.neighbours).await?);
+            let record = match &query.session_id {
+                Some(session) => self.record_within(session, pointer).await?,
+                None => self.record_named(&pointer.name).await?,
+            };
+            let entries = self.expand_around(&record, pointer, query.neighbours);
+            found.extend(entries.await?);
         }
         let is_single = found.len() == 1 && matches!(query.part, TextPart::Whole);
         let shown = found
@@ -152,19 +160,31 @@ impl Recall {
         secrets: SecretDisplay,
     ) -> Result<RestoredEntry, Error> {
         let restored = self.expand(pointer).await?;
-        Ok(match secrets {
+        Ok(self.show_restored(restored, secrets))
+    }
+
+    /// The same within one session, as [`Recall::expand_within`] has it.
+    pub async fn read_entry_within(
+        &self,
+        session: &str,
+        pointer: &EntryPointer,
+        secrets: SecretDisplay,
+    ) -> Result<RestoredEntry, Error> {
+        let restored = self.expand_within(session, pointer).await?;
+        Ok(self.show_restored(restored, secrets))
+    }
+
+    fn show_restored(&self, restored: RestoredEntry, secrets: SecretDisplay) -> RestoredEntry {
+        match secrets {
             SecretDisplay::Redacted => self.redact_restored(restored),
             SecretDisplay::Shown => restored,
-        })
+        }
     }
 
     fn show_entry(&self, restored: RestoredEntry, query: &ExpandQuery, room: usize) -> ShownEntry {
         let text = restored.readable_text();
         let shown = self.hide_secrets(&text, query.secrets);
-        let restored = match query.secrets {
-            SecretDisplay::Redacted => self.redact_restored(restored),
-            SecretDisplay::Shown => restored,
-        };
+        let restored = self.show_restored(restored, query.secrets);
         ShownEntry {
             selected: select_lines(&shown, &query.part, room),
             exact: restored.exact && matches!(shown, Cow::Borrowed(_)),

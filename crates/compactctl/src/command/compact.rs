@@ -192,6 +192,16 @@ fn namesake_note(opened: &OpenedTranscript, session: &str) -> Option<String> {
     })
 }
 
+/// Why a history is left as it is.
+pub(super) fn reason_to_leave(history: Tokens, budget: Tokens) -> String {
+    if history == Tokens(0) {
+        return "the history is empty, there is nothing to compact".to_owned();
+    }
+    let tokens = format_count(history.0, "token", "tokens");
+    let budget = group_digits(budget.0);
+    format!("a history of {tokens} is within the budget of {budget}")
+}
+
 struct UnchangedSession {
     session_id: String,
     tokens: Tokens,
@@ -370,10 +380,8 @@ fn unchanged_answer(
         ViewDestination::Target(target) => target.write(opened.source.bytes.to_vec())?,
         ViewDestination::Nowhere | ViewDestination::Append(_) => None,
     };
-    let tokens = format_count(found.tokens.0, "token", "tokens");
-    let budget = group_digits(found.budget.0);
     let why = match &found.reason {
-        None => format!("a history of {tokens} is within the budget of {budget}"),
+        None => reason_to_leave(found.tokens, found.budget),
         Some(reason) => {
             format!("the summarizer failed ({reason}) and the host continues without it")
         }

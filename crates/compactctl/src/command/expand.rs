@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{CommandAnswer, set_field};
 use crate::app::App;
-use crate::args::ExpandArgs;
+use crate::args::{ExpandArgs, GlobalArgs};
 use crate::command::recall::emit_event;
 use crate::failure::Failure;
 use crate::output::OutputTarget;
@@ -32,8 +32,12 @@ const STYLE: AnswerStyle = AnswerStyle {
 };
 
 /// Writes the entries to stdout or a file.
-pub(super) fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure> {
-    let found = find_entries(args, app)?;
+pub(super) fn run(
+    args: &ExpandArgs,
+    app: &App,
+    global: &GlobalArgs,
+) -> Result<CommandAnswer, Failure> {
+    let found = find_entries(args, app, global.session.as_deref())?;
     let mut json = describe_entries(&found, args);
     let note = match found.entries.iter().all(|shown| shown.exact) {
         true => String::new(),
@@ -55,11 +59,16 @@ pub(super) fn run(args: &ExpandArgs, app: &App) -> Result<CommandAnswer, Failure
     Ok(CommandAnswer::new(json, human).with_payload(payload))
 }
 
-/// Finds what the arguments ask for.
-pub(super) fn find_entries(args: &ExpandArgs, app: &App) -> Result<Expansion, Failure> {
+/// Finds what the arguments ask for, in one session alone where one is named.
+pub(super) fn find_entries(
+    args: &ExpandArgs,
+    app: &App,
+    session: Option<&str>,
+) -> Result<Expansion, Failure> {
     let is_whole = args.all || args.raw || args.output.is_some();
     let query = ExpandQuery {
         pointers: EntryPointer::parse_all(&args.pointer)?,
+        session_id: session.map(str::to_owned),
         neighbours: args.around,
         part: match (&args.grep, &args.lines) {
             (Some(pattern), _) => TextPart::Matching(LinePattern::parse(pattern)?),

@@ -65,7 +65,8 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
     let global = &cli.global;
     let work_with = |loaded, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
         let app = used.get_or_init(|| loaded);
-        Ok(work(app)?.with_settings_files(app.config_files()))
+        let answer = work(app).map_err(|failure| app.explain_failure(failure))?;
+        Ok(answer.with_settings_files(app.config_files()))
     };
     // Whoever makes a view needs to know what the project wants of it; whoever reads does not.
     let with = |flags, work: &dyn Fn(&App) -> Result<CommandAnswer, Failure>| {
@@ -87,7 +88,7 @@ fn run_with(cli: &Cli, used: &OnceCell<App>) -> Result<CommandAnswer, Failure> {
         Command::Verify(args) => under(&|app| verify::run(args, app, global)),
         Command::Restore(args) => under(&|app| restore::run(args, app)),
         Command::Recall(args) => under(&|app| recall::run(args, app, global)),
-        Command::Expand(args) => under(&|app| expand::run(args, app)),
+        Command::Expand(args) => under(&|app| expand::run(args, app, global)),
         Command::Remember(args) => under(&|app| remember::run(args, app, global)),
         Command::Archive { command } => under(&|app| archive::run(command, app, global)),
         Command::Catalog { command } => under(&|app| catalog::run(command, app)),

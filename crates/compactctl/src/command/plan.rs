@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use crate::answer::CommandAnswer;
 use crate::app::{App, OpenedTranscript, block_on};
 use crate::args::{GlobalArgs, PlanArgs};
+use crate::command::compact::reason_to_leave;
 use crate::failure::Failure;
 use crate::progress::TerminalProgress;
 use crate::report::compaction::{receipt_table, render_token_bars};
-use crate::report::number::{format_count, group_digits};
+use crate::report::number::format_count;
 use crate::report::text::fit;
 use crate::report::{COLUMNS, Charset};
 
@@ -126,10 +127,9 @@ fn unchanged_plan(
     });
     extend(&mut json, more);
     let human = format!(
-        "{}\n  unchanged: a history of {} is within the budget of {}{}nothing to do\n",
+        "{}\n  unchanged: {}{}nothing to do\n",
         render_plan_head(opened, measured),
-        format_count(tokens.0, "token", "tokens"),
-        group_digits(measured.budget.0),
+        reason_to_leave(tokens, measured.budget),
         charset.separator(),
     );
     Ok(CommandAnswer::new(json, human))

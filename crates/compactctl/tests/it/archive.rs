@@ -285,14 +285,16 @@ fn both_branches_of_a_session_stay_and_are_told() {
     let branches = [branch(4..30), branch(100..130)];
     let told = place.run(&["restore", "fork"]).failed(2).stderr;
     for (receipt, _) in &branches {
-        assert!(told.contains(receipt), "{told}");
+        assert!(told.contains(&format!("history:{receipt}")), "{told}");
     }
     place
         .run(&["archive", "prune", "--max-bytes", "0", "--yes"])
         .ok();
     for ((receipt, view), turns) in branches.iter().zip([4..30, 100..130]) {
         let whole = lines(0..4) + &lines(turns);
-        assert_eq!(place.run(&["restore", receipt]).ok().text(), whole);
+        for name in [receipt.clone(), format!("history:{receipt}")] {
+            assert_eq!(place.run(&["restore", &name]).ok().text(), whole);
+        }
         let pointers: Vec<&str> = view
             .split("[#")
             .skip(1)

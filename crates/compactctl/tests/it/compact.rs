@@ -109,6 +109,17 @@ fn a_plan_is_told_to_people() {
 }
 
 #[test]
+fn of_nothing_there_is_nothing_to_compact() {
+    let place = Place::new();
+    place.write("s.json", "[]");
+    for command in ["compact", "plan"] {
+        let told = place.run(&[command, "s.json"]).ok().text();
+        assert!(told.contains("there is nothing to compact"), "{told}");
+        assert!(!told.contains("budget of 0"), "{told}");
+    }
+}
+
+#[test]
 fn a_manual_compaction_has_every_field_of_the_contract() {
     let place = Place::new();
     place.write("s.jsonl", claude(20));

@@ -289,8 +289,8 @@ fn a_long_entry_comes_in_pages_that_make_up_the_original() {
 #[test]
 fn several_sessions_are_named_to_one_who_does_not_say_which() {
     let place = Place::new();
-    for name in ["first", "second"] {
-        place.write("s.jsonl", lines(0..40));
+    for (name, said) in [("first", lines(0..40)), ("second", lines(100..140))] {
+        place.write("s.jsonl", said);
         place
             .run(&[
                 "compact",
@@ -310,9 +310,19 @@ fn several_sessions_are_named_to_one_who_does_not_say_which() {
         assert!(text(&asked).contains(word), "{asked}");
     }
     client.end();
-    let mut client = Client::start(&place, &["--session", "second"]);
+    let mut client = Client::start(&place, &["--session", "first"]);
     let memory = client.call("remember", &json!({}));
-    assert_eq!(memory["structuredContent"]["session_id"], "second");
+    assert_eq!(memory["structuredContent"]["session_id"], "first");
+    let entry = client.call("expand", &json!({"pointer": "#3"}));
+    assert_eq!(entry["structuredContent"]["session_id"], "first", "{entry}");
+    let refused = client.call("expand", &json!({"pointer": "second#3"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let other = json!({"pointer": "second#3", "session": "second"});
+    let entry = client.call("expand", &other);
+    assert_eq!(
+        entry["structuredContent"]["session_id"], "second",
+        "{entry}"
+    );
     client.end();
 }
 

@@ -798,6 +798,19 @@ fn a_session_that_is_called_like_a_receipt_is_refused_where_one_is_searched() {
         compact(&place, "other.jsonl", name);
         let told = place.run(&search).failed(2).stderr;
         assert!(told.contains("is a session, and the receipt"), "{told}");
+        assert!(told.contains(&format!("session:{name}")), "{told}");
+    }
+    for (name, session) in [
+        (format!("receipt:{receipt}"), "ports"),
+        (format!("session:{receipt}"), receipt),
+        (format!("session:{}", &receipt[..12]), &receipt[..12]),
+    ] {
+        let remembered = place.json(&["remember", &name]);
+        assert_eq!(remembered["session_id"], session, "{name}");
+        let shown = place.json(&["expand", &format!("{name}#3")]);
+        assert_eq!(shown["session_id"], session, "{name}");
+        place.run(&["recall", "--session", &name, "port"]).ok();
+        place.run(&["restore", &name]).ok();
     }
     place
         .run(&["recall", "--session", &receipt[..13], "metrics port"])
@@ -816,4 +829,67 @@ fn a_pointer_to_one_of_two_sessions_that_differ_in_blanks_is_refused() {
     place.run(&["expand", "alice #3"]).failed(2);
     let shown = place.json(&["expand", "alice#3"]);
     assert_eq!(shown["session_id"], "alice");
+}
+
+/// Two sessions of which each entry says whose it is; the second was compacted last.
+fn two_sessions() -> Place {
+    let place = Place::new();
+    for name in ["alice", "bob"] {
+        let said = |n| message("user", &format!("{name} says {n}: {}", "word ".repeat(60)));
+        place.write("s.jsonl", (0..40).map(said).collect::<String>());
+        compact(&place, "s.jsonl", name);
+    }
+    place
+}
+
+/// Nobody who names a session is shown another one's words.
+#[test]
+fn a_pointer_is_to_the_session_that_is_named() {
+    let place = two_sessions();
+    let shown = place.json(&["expand", "#3", "--session", "alice"]);
+    assert_eq!(shown["session_id"], "alice");
+    assert!(shown["text"].as_str().unwrap().starts_with("alice says 3"));
+    assert_eq!(place.json(&["expand", "#3"])["session_id"], "bob");
+
+    let other = shown["pointer"].as_str().unwrap();
+    for pointer in [other, "alice#3"] {
+        let own = place.json(&["expand", pointer, "--session", "alice"]);
+        assert_eq!(own["text"], shown["text"]);
+        let refused = ["expand", pointer, "--session", "bob"];
+        let told = place.run(&refused).failed(2);
+        assert!(told.stderr.contains("is no entry of session 'bob'"));
+        assert!(told.stderr.contains("write #NUMBER"), "{}", told.stderr);
+        assert!(!told.text().contains("says"), "{}", told.text());
+    }
+    let told = place
+        .run(&["expand", "#99", "--session", "alice"])
+        .failed(3);
+    assert!(told.stderr.contains("no entry alice#99"), "{}", told.stderr);
+    place.run(&["expand", "#3", "--session", "carol"]).failed(3);
+}
+
+/// What an earlier compaction reached is found, though the session was rewound since.
+#[test]
+fn a_number_is_looked_up_where_the_session_had_it() {
+    let place = Place::new();
+    for end in [40, 20] {
+        place.write("s.jsonl", lines(0..end));
+        compact(&place, "s.jsonl", "s");
+    }
+    let shown = place.json(&["expand", "#35", "--session", "s"]);
+    assert_eq!(shown["ordinal"], 35);
+}
+
+/// A receipt that two sessions share, since they compacted the same, is either's.
+#[test]
+fn a_receipt_of_two_sessions_is_read_in_each() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..40));
+    for name in ["first", "second"] {
+        compact(&place, "s.jsonl", name);
+        let listed = place.json(&["archive", "show", name]);
+        let receipt = listed["compactions"][0]["receipt_id"].as_str().unwrap();
+        let shown = place.json(&["expand", &format!("{receipt}#3"), "--session", name]);
+        assert_eq!(shown["session_id"], name);
+    }
 }

@@ -657,7 +657,9 @@ fn no_value_of_a_project_makes_anybody_wait() {
             0,
         ),
         ("trigger_pct: 1.0e-300, soft_pct: 1.0e-300", 0),
-        ("protected_patterns: ['(?s).*']", 4),
+        ("protected_patterns: ['(?s).*']", 0),
+        ("target_of_trigger: 0.00001", 0),
+        ("roles_never_prune: [user, assistant, tool]", 0),
         ("keep_recent_turns: 4294967296", 2),
     ] {
         place.write("compact.yaml", format!("policy: {{{file}}}"));
@@ -669,13 +671,27 @@ fn no_value_of_a_project_makes_anybody_wait() {
                 &budget
             };
             let run = place.run(&[&[command, "c.jsonl"], more].concat());
-            let code = if command == "inspect" && code == 4 {
-                0
-            } else {
-                code
-            };
             assert_eq!(run.code, code, "{file}: {}", run.stderr);
         }
+    }
+}
+
+/// Who reads the error did not write the file of a repository, and would look for the mistake elsewhere.
+#[test]
+fn an_error_about_room_names_the_file_that_left_none() {
+    let place = Place::new();
+    place.write("s.jsonl", lines(0..40));
+    place.write(
+        "compact.yaml",
+        "policy: {protected_patterns: ['case_\\d+']}\n",
+    );
+    for command in ["compact", "plan"] {
+        let told = place
+            .run(&[command, "s.jsonl", "--budget", "200"])
+            .failed(4);
+        let named = "policy.protected_patterns (";
+        let is_named = told.stderr.contains(named) && told.stderr.contains("compact.yaml:1)");
+        assert!(is_named, "{}", told.stderr);
     }
 }
 

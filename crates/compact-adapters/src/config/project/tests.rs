@@ -114,7 +114,8 @@ fn every_row_of_the_list_is_a_key_and_stands_there_once() {
         let field = all_fields().iter().find(|field| field.path == *path);
         let field = field.unwrap_or_else(|| panic!("{path} is no key"));
         let is_list = matches!(field.kind, FieldKind::List(_));
-        assert_eq!(is_list, *allowance == Added, "{path}");
+        let adds = matches!(allowance, Added | AddedOf(_) | AddedRare);
+        assert_eq!(is_list, adds, "{path}");
         assert!(ALLOWED.iter().skip(i + 1).all(|(other, _)| other != path));
     }
 }
@@ -203,6 +204,8 @@ fn values_that_loosen_are_refused_with_what_is_accepted() {
             key("redaction.patterns", 1, "a pattern is too large"),
         ),
         ("model: null", key("model", 1, "it may not be unset")),
+        ("policy: null", key("policy", 1, "it may not be unset")),
+        ("redaction:", key("redaction", 1, "it may not be unset")),
     ] {
         assert_eq!(ignored(user, project), [refused], "{project}");
     }
@@ -223,6 +226,42 @@ fn values_that_loosen_are_refused_with_what_is_accepted() {
         ignored("", &flood),
         [key("policy.protected_patterns", 1, "at most 32 more")]
     );
+}
+
+/// A stranger's file may ask for less room and more that stays, but not so that nothing fits.
+#[test]
+fn a_project_leaves_room_to_work_in() {
+    let rare = "a pattern matches everyday words";
+    let roles = "only system, developer, user";
+    for (path, wanted, reason) in [
+        ("max_context_tokens", "1", "at least 8192"),
+        ("policy.trigger_pct", "0.00001", "at least 0.1"),
+        ("policy.soft_pct", "0.01", "at least 0.1"),
+        ("policy.target_of_trigger", "0.00001", "at least 0.1"),
+        ("policy.hard_cap_buffer", "4097", "at most 4096"),
+        ("policy.trigger_tokens_left", "1000000", "at most 4096"),
+        ("policy.roles_never_prune", "[user, assistant]", roles),
+        ("policy.roles_never_prune", "[tool]", roles),
+        ("policy.protected_patterns", "['.*']", rare),
+        ("policy.protected_patterns", "[fine, '(?s).']", rare),
+        ("policy.protected_patterns", "['']", rare),
+        ("policy.protected_patterns", "['[aeiou]']", rare),
+        ("policy.protected_patterns", "['\\b\\w+\\b']", rare),
+        ("policy.protected_patterns", "['(?i)the|and']", rare),
+    ] {
+        let project = format!("{path}: {wanted}");
+        assert_eq!(ignored("", &project), [key(path, 1, reason)], "{project}");
+    }
+    // What the user has set is no request of the project's.
+    let user = "max_context_tokens: 4000\npolicy: {roles_never_prune: [tool], protected_patterns: ['.*']}\n";
+    for project in [
+        "max_context_tokens: 4000",
+        "policy: {roles_never_prune: [tool, user]}",
+        "policy: {protected_patterns: ['.*', ADR-\\d+]}",
+        "policy: {hard_cap_buffer: 3000, target_of_trigger: 0.3}",
+    ] {
+        assert_eq!(ignored(user, project), [], "{project}");
+    }
 }
 
 #[test]

@@ -44,6 +44,45 @@ pub fn widest_ends(chain: &[CompactionRecord]) -> Vec<&CompactionRecord> {
     ends.iter().copied().filter(|end| !is_part(end)).collect()
 }
 
+/// All that a session held up to the end of a branch.
+pub(crate) struct BranchHistory<'a> {
+    /// The compaction that it ends with.
+    pub(crate) end: &'a CompactionRecord,
+    /// What was said, without the instructions at its head.
+    said: Vec<EntryHash>,
+}
+
+impl<'a> BranchHistory<'a> {
+    /// Joins the inputs that lead to an end: the first, which held all by itself, and what each later one added.
+    pub(crate) fn from_line(
+        end: &'a CompactionRecord,
+        line: &[CompactionRecord],
+    ) -> BranchHistory<'a> {
+        let mut said = Vec::new();
+        for (nth, record) in line.iter().enumerate() {
+            let known = match nth {
+                0 => count_instructions(record),
+                _ => record.new_from as usize,
+            };
+            said.extend(record.entry_hashes.iter().skip(known).copied());
+        }
+        BranchHistory { end, said }
+    }
+}
+
+/// Returns the histories that are not the beginning of another one; of two that say the same, the later.
+pub(crate) fn distinct_histories<'a>(histories: &[BranchHistory<'a>]) -> Vec<&'a CompactionRecord> {
+    let is_beginning = |(nth, history): (usize, &BranchHistory<'_>)| {
+        histories.iter().enumerate().any(|(other, longer)| {
+            let is_longer = longer.said.len() > history.said.len() || other > nth;
+            nth != other && is_longer && longer.said.starts_with(&history.said)
+        })
+    };
+    let each = histories.iter().enumerate();
+    let distinct = each.filter(|history| !is_beginning(*history));
+    distinct.map(|(_, history)| history.end).collect()
+}
+
 /// Whether a compaction went on from an earlier one, or was given all that it was given. Of the one right before, a
 /// compaction knows whether its file holds that whole; a copy that a hook left was compared with nothing.
 fn goes_on_from(later: &CompactionRecord, earlier: &CompactionRecord, is_next: bool) -> bool {
@@ -157,6 +196,36 @@ mod tests {
         for ends in [branch_ends, live_ends, widest_ends] {
             assert_eq!(receipts(&ends(&chain)), ["r2", "r3"]);
         }
+    }
+
+    /// What each said is known from all compactions that led to it, not from the last one's input alone.
+    #[test]
+    fn a_history_that_another_begins_with_is_the_same() {
+        let added = |receipt, said, previous, known| CompactionRecord {
+            continues: InputRelation::View,
+            new_from: known,
+            ..compaction(receipt, said, Some(previous))
+        };
+        let first = [compaction("r1", "1abc", None), added("r2", "1Vde", "r1", 2)];
+        let same = [
+            compaction("r3", "2ab", None),
+            added("r4", "2Wcd", "r3", 2),
+            added("r5", "2Xefg", "r4", 2),
+        ];
+        let other = [compaction("r6", "1ab", None), added("r7", "1Wx", "r6", 2)];
+        let distinct = |lines: &[&[CompactionRecord]]| -> Vec<String> {
+            let history = |line: &&'_ [CompactionRecord]| line.last().unwrap().clone();
+            let ends: Vec<CompactionRecord> = lines.iter().map(history).collect();
+            let histories = ends.iter().zip(lines);
+            let histories = histories.map(|(end, line)| BranchHistory::from_line(end, line));
+            let histories: Vec<_> = histories.collect();
+            let ends = distinct_histories(&histories);
+            ends.iter().map(|end| end.receipt_id.clone()).collect()
+        };
+        assert_eq!(distinct(&[&first, &same]), ["r5"]);
+        assert_eq!(distinct(&[&same, &first]), ["r5"]);
+        assert_eq!(distinct(&[&first, &same, &other]), ["r5", "r7"]);
+        assert_eq!(distinct(&[&other, &first, &first]), ["r7", "r2"]);
     }
 
     #[test]

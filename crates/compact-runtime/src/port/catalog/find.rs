@@ -2,7 +2,9 @@
 //!
 //! Every command and binding that takes a name goes by this one order, so that a name means the same
 //! everywhere. A session may be called like a receipt or the beginning of one, by chance or by somebody who
-//! wants to stand for it: such a name is refused, but in a pointer, which names a receipt wherever we write one.
+//! wants to stand for it: such a name is refused, but in a pointer, which names a receipt wherever we write one. What
+//! always works says what it names: `receipt:ID`, `session:NAME`, and `history:ID` for all that a session held up to a
+//! receipt.
 
 use super::{CatalogError, CompactionRecord, MIN_PREFIX, SessionCatalog};
 
@@ -24,9 +26,68 @@ impl NamedRecord {
     }
 }
 
+/// What stands before a receipt's id and says that it is one.
+pub(crate) const RECEIPT_SIGN: &str = "receipt:";
+/// What stands before the receipt that the history ends with that is meant.
+pub(crate) const HISTORY_SIGN: &str = "history:";
+/// What stands before a session's whole id and says that it is one.
+pub(crate) const SESSION_SIGN: &str = "session:";
+
 /// Finds the receipt or the session that a name stands for: a whole receipt id, a whole session id, or
-/// at least [`MIN_PREFIX`] characters with which one receipt or else one session begins.
+/// at least [`MIN_PREFIX`] characters with which one receipt or else one session begins. A name may say which:
+/// `receipt:ID` and `history:ID` are the receipt, `session:NAME` is the session that is called just so.
 pub async fn find_named_record(
+    catalog: &dyn SessionCatalog,
+    name: &str,
+) -> Result<Option<NamedRecord>, CatalogError> {
+    let signed = [RECEIPT_SIGN, HISTORY_SIGN].map(|sign| name.strip_prefix(sign));
+    for id in signed.into_iter().flatten() {
+        if let Some(receipt) = catalog.find_record(id).await? {
+            let namesake = catalog.latest_record(name).await?;
+            return one_of_two(name, receipt, namesake.as_ref()).map(Some);
+        }
+    }
+    if let Some(session) = name.strip_prefix(SESSION_SIGN)
+        && let Some(latest) = catalog.latest_record(session).await?
+    {
+        return refuse_namesake(catalog, name, latest).await.map(Some);
+    }
+    find_unsigned(catalog, name).await
+}
+
+/// A receipt, unless a session is called by all of its name.
+fn one_of_two(
+    name: &str,
+    receipt: CompactionRecord,
+    session: Option<&CompactionRecord>,
+) -> Result<NamedRecord, CatalogError> {
+    match session {
+        None => Ok(NamedRecord::Receipt(receipt)),
+        Some(_) => Err(CatalogError::ReceiptOrSession {
+            name: name.to_owned(),
+            receipt: receipt.receipt_id,
+        }),
+    }
+}
+
+/// The session that a signed name stands for, unless another one is called by all of the name.
+async fn refuse_namesake(
+    catalog: &dyn SessionCatalog,
+    name: &str,
+    latest: CompactionRecord,
+) -> Result<NamedRecord, CatalogError> {
+    match catalog.latest_record(name).await? {
+        None => Ok(NamedRecord::Session(latest)),
+        Some(other) => Err(CatalogError::TwoSessions {
+            name: name.to_owned(),
+            receipt: other.receipt_id,
+            session: latest.session_id,
+            latest: latest.receipt_id,
+        }),
+    }
+}
+
+async fn find_unsigned(
     catalog: &dyn SessionCatalog,
     name: &str,
 ) -> Result<Option<NamedRecord>, CatalogError> {
@@ -34,12 +95,7 @@ pub async fn find_named_record(
         catalog.find_record(name).await?,
         catalog.latest_record(name).await?,
     ) {
-        (Some(receipt), Some(latest)) => Err(CatalogError::ReceiptOrSession {
-            name: name.to_owned(),
-            receipt: receipt.receipt_id,
-            latest: latest.receipt_id,
-        }),
-        (Some(receipt), None) => Ok(Some(NamedRecord::Receipt(receipt))),
+        (Some(receipt), session) => one_of_two(name, receipt, session.as_ref()).map(Some),
         (None, Some(latest)) => Ok(Some(NamedRecord::Session(latest))),
         (None, None) => find_by_beginning(catalog, name).await,
     }

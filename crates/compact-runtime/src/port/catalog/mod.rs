@@ -24,8 +24,10 @@ use serde_json::Value;
 
 use crate::port::archive::PackId;
 
+pub(crate) use branch::{BranchHistory, distinct_histories};
 pub use branch::{branch_ends, live_ends, widest_ends};
 pub use copy::{CopiedRecords, SessionRenames, copy_catalog, find_missing_records};
+pub(crate) use find::{HISTORY_SIGN, RECEIPT_SIGN, SESSION_SIGN};
 pub use find::{NamedRecord, find_named_record, find_pointed_record};
 pub use lease::{LEASE_TIME, Lease, MAX_LEASE_TIMES};
 pub use memory::MemoryCatalog;
@@ -51,7 +53,16 @@ pub enum CatalogError {
         name: String,
         /// The receipt that begins so.
         receipt: String,
-        /// The last receipt of the session.
+    },
+    /// `session:NAME` where one session is called `NAME` and another one `session:NAME`.
+    TwoSessions {
+        /// The name asked for, which is that of a session.
+        name: String,
+        /// The last receipt of that session.
+        receipt: String,
+        /// The name of the other.
+        session: String,
+        /// Its last receipt.
         latest: String,
     },
     /// The data was written by a later version of this program.
@@ -118,6 +129,9 @@ impl Hinted for CatalogError {
             CatalogError::ReceiptOrSession { name, receipt, .. } => {
                 format!("`{name}` is a session, and the receipt {receipt} begins so")
             }
+            CatalogError::TwoSessions { name, session, .. } => {
+                format!("`{name}` is a session, and `{session}` is another")
+            }
             CatalogError::Newer {
                 place,
                 found,
@@ -150,19 +164,16 @@ impl Hinted for CatalogError {
                 Some("rebuild it from the archive, which is not affected".to_owned())
             }
             CatalogError::Lost { .. } => Some("rebuild it from the archive".to_owned()),
-            CatalogError::ReceiptOrSession {
-                name,
-                receipt,
-                latest,
-            } => {
-                let other = match name == receipt {
-                    true => "the beginning of its id",
-                    false => "its whole id",
-                };
-                Some(format!(
-                    "name the receipt by {other}, or the session by its last receipt, {latest}"
-                ))
-            }
+            CatalogError::ReceiptOrSession { name, receipt } => Some(format!(
+                "write {} for the receipt, {SESSION_SIGN}{name} for the session",
+                signed_receipt(receipt, name)
+            )),
+            CatalogError::TwoSessions {
+                receipt, latest, ..
+            } => Some(format!(
+                "write {RECEIPT_SIGN}{receipt} or {HISTORY_SIGN}{receipt} for the first, \
+                 {RECEIPT_SIGN}{latest} or {HISTORY_SIGN}{latest} for the other"
+            )),
             CatalogError::Refused { hint, .. } | CatalogError::Unreachable { hint, .. } => {
                 Some(hint.clone())
             }
@@ -173,6 +184,17 @@ impl Hinted for CatalogError {
         }
     }
 }
+
+/// How a receipt is written that a session is called like: by its whole id, or its beginning where that is the name.
+fn signed_receipt(receipt: &str, name: &str) -> String {
+    let whole = format!("{RECEIPT_SIGN}{receipt}");
+    let shown = if whole == name { SHORT_ID } else { usize::MAX };
+    let id: String = receipt.chars().take(shown).collect();
+    format!("{RECEIPT_SIGN}{id}")
+}
+
+/// How much of an id is shown where the whole will not do: as good as unique.
+const SHORT_ID: usize = 16;
 
 /// Remembers sessions. Implementations are safe to share between tasks and processes.
 #[async_trait]

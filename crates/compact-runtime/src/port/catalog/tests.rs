@@ -156,8 +156,8 @@ async fn a_session_that_is_called_like_the_beginning_of_a_receipt_does_not_stand
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`aaaaaaaaaaaa` is a session, and the receipt aaaaaaaaaaaa1111 begins so; name the receipt by its \
-         whole id, or the session by its last receipt, bbbbbbbbbbbb2222"
+        "`aaaaaaaaaaaa` is a session, and the receipt aaaaaaaaaaaa1111 begins so; write \
+         receipt:aaaaaaaaaaaa1111 for the receipt, session:aaaaaaaaaaaa for the session"
     );
     let whole = conformance::sample_record("aaaaaaaaaaaa1111", "cccccccccccc3333");
     catalog.save_record(&whole).await.unwrap();
@@ -166,7 +166,7 @@ async fn a_session_that_is_called_like_the_beginning_of_a_receipt_does_not_stand
         .unwrap_err();
     assert_eq!(
         error.hint().unwrap(),
-        "name the receipt by the beginning of its id, or the session by its last receipt, cccccccccccc3333"
+        "write receipt:aaaaaaaaaaaa1111 for the receipt, session:aaaaaaaaaaaa1111 for the session"
     );
     let pointed = async |name| find_pointed_record(&catalog, name).await.unwrap();
     assert_eq!(pointed("aaaaaaaaaaaa").await, Some(mine.clone()));
@@ -174,4 +174,70 @@ async fn a_session_that_is_called_like_the_beginning_of_a_receipt_does_not_stand
     assert_eq!(pointed("bbbbbbbbbbbb").await, Some(other));
     assert_eq!(pointed("mine").await, Some(mine));
     assert_eq!(pointed("nobody-at-all").await, None);
+}
+
+/// Where sessions are called like a receipt's id, whole and by its beginning, what the errors say works.
+#[tokio::test]
+async fn a_name_that_says_what_it_names_always_works() {
+    let catalog = MemoryCatalog::default();
+    let mine = conformance::sample_record("mine", "aaaaaaaaaaaa1111");
+    let beginning = conformance::sample_record("aaaaaaaa", "bbbbbbbbbbbb2222");
+    let whole = conformance::sample_record("aaaaaaaaaaaa1111", "cccccccccccc3333");
+    let signed = conformance::sample_record("session:other", "dddddddddddd4444");
+    for record in [&mine, &beginning, &whole, &signed] {
+        catalog.save_record(record).await.unwrap();
+    }
+    for (name, expected) in [
+        (
+            "receipt:aaaaaaaaaaaa1111",
+            NamedRecord::Receipt(mine.clone()),
+        ),
+        ("receipt:aaaaaaaa", NamedRecord::Receipt(mine.clone())),
+        ("history:aaaaaaaaaaaa1111", NamedRecord::Receipt(mine)),
+        ("session:aaaaaaaa", NamedRecord::Session(beginning)),
+        ("session:aaaaaaaaaaaa1111", NamedRecord::Session(whole)),
+        ("session:other", NamedRecord::Session(signed.clone())),
+        (
+            "session:session:other",
+            NamedRecord::Session(signed.clone()),
+        ),
+    ] {
+        let found = find_named_record(&catalog, name).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&expected), "{name}");
+        let pointed = find_pointed_record(&catalog, name).await.unwrap();
+        assert_eq!(pointed, Some(expected.into_record()), "{name}");
+    }
+    assert_eq!(
+        find_named_record(&catalog, "session:aaaa").await.unwrap(),
+        None
+    );
+
+    // Nor may anybody call a session so to be taken for a receipt.
+    let id = "ffffffffffffffff6666";
+    for record in [
+        conformance::sample_record("hers", id),
+        conformance::sample_record(&format!("receipt:{id}"), "9999999999999999"),
+    ] {
+        catalog.save_record(&record).await.unwrap();
+    }
+    let error = find_named_record(&catalog, &format!("receipt:{id}"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.hint().unwrap(),
+        format!(
+            "write receipt:ffffffffffffffff for the receipt, session:receipt:{id} for the session"
+        )
+    );
+
+    let other = conformance::sample_record("other", "eeeeeeeeeeee5555");
+    catalog.save_record(&other).await.unwrap();
+    let error = find_named_record(&catalog, "session:other")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`session:other` is a session, and `other` is another; write receipt:dddddddddddd4444 or \
+         history:dddddddddddd4444 for the first, receipt:eeeeeeeeeeee5555 or history:eeeeeeeeeeee5555 for the other"
+    );
 }

@@ -18,6 +18,10 @@ use crate::report::text::one_line;
 pub(super) struct ExpandToolInput {
     /// RECEIPT#NUMBER, such as 3f9a1c22abcd#17; RECEIPT#17..19 for several in a row
     pointer: String,
+    /// The session that the pointer is of, where it is not your own: its id or a receipt
+    #[serde(default)]
+    #[schemars(with = "String")]
+    session: Option<String>,
     /// Only the lines that match this pattern (a regular expression), with their numbers
     #[serde(default)]
     #[schemars(with = "String")]
@@ -83,7 +87,7 @@ impl tool::ToolInput for ExpandToolInput {
     const AT_HAND: bool = true;
     type ToolOutput = ExpandToolOutput;
 
-    fn run_command(self, app: &App, _: &GlobalArgs) -> Result<ExpandToolOutput, Failure> {
+    fn run_command(self, app: &App, global: &GlobalArgs) -> Result<ExpandToolOutput, Failure> {
         let is_part = self.grep.is_some() || self.lines.is_some();
         let args = ExpandArgs {
             pointer: vec![self.pointer.clone()],
@@ -96,7 +100,8 @@ impl tool::ToolInput for ExpandToolInput {
             raw: self.raw,
             output: None,
         };
-        let found = expand::find_entries(&args, app)?;
+        let session = self.session.as_deref().or(global.session.as_deref());
+        let found = expand::find_entries(&args, app, session)?;
         let Some(first) = found.entries.first() else {
             return Err(Failure::usage(
                 format!("no line of {} matches", one_line(&self.pointer, 80)),

@@ -106,7 +106,8 @@ impl McpServer {
         let global = self.global.clone();
         let worked = tokio::task::spawn_blocking(move || {
             let _place = place;
-            (offer.call)(arguments, &app, &global)
+            let answered = (offer.call)(arguments, &app, &global);
+            answered.map_err(|failure| app.explain_failure(failure))
         });
         let failure = match worked.await {
             Ok(Ok(result)) => return result,
