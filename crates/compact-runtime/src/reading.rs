@@ -254,9 +254,9 @@ impl CompactionReading {
         self.after.as_deref()
     }
 
-    /// Returns what each entry of the input is about.
+    /// Returns what each entry of the input is about, redacted: names come from a model's arguments as bodies do.
     pub fn subjects(&self) -> Vec<EntrySubject> {
-        describe_entries(&self.conversation.entries)
+        describe_entries(&self.conversation.entries, &|name| self.redact(name))
     }
 
     /// Returns who speaks in a place of the view, and whether it is the summary.
@@ -380,7 +380,7 @@ fn view_entry(item: &ViewItem, conversation: &Conversation) -> Option<ViewEntry>
 /// A tool and the file that its call names.
 type CalledTool = (String, Option<String>);
 
-fn describe_entries(entries: &[Entry]) -> Vec<EntrySubject> {
+fn describe_entries(entries: &[Entry], redact: &dyn Fn(&str) -> String) -> Vec<EntrySubject> {
     let mut calls: HashMap<String, CalledTool> = HashMap::new();
     let mut subjects = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -391,8 +391,8 @@ fn describe_entries(entries: &[Entry]) -> Vec<EntrySubject> {
                 arguments,
             } = block
             {
-                let tool = plain_tool_name(name).into_owned();
-                calls.insert(id.clone(), (tool, named_path(arguments)));
+                let path = named_path(arguments).map(|path| redact(&path));
+                calls.insert(id.clone(), (redact(&plain_tool_name(name)), path));
             }
         }
         subjects.push(describe_entry(entry, &calls));

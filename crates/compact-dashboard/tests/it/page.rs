@@ -672,3 +672,37 @@ async fn a_blank_message_is_told_and_not_refused() {
         "{list}"
     );
 }
+
+/// Turns in which the model reads a file whose name has a secret in it, and then a large one.
+fn turns_with_a_secret(secret: &str) -> Vec<Value> {
+    let turn = |n: usize| {
+        let path = json!({ "path": format!("/srv/in?token={secret}") }).to_string();
+        let call = json!({"id": format!("c{n}"), "type": "function", "function": {"name": "Read", "arguments": path}});
+        [
+            json!({"role": "user", "content": format!("Step {n}.")}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": format!("let total = cart.sum({n});\n").repeat(60)}),
+        ]
+    };
+    (0..40).flat_map(turn).collect()
+}
+
+#[tokio::test]
+async fn a_secret_in_the_name_of_a_file_is_redacted_wherever_the_name_stands() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let secret = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6";
+    let messages = turns_with_a_secret(secret);
+    let receipt = compact_session(&scene.compact, "runs", &messages).await;
+    let session = scene.page("/session?name=runs").await;
+    assert!(session.contains("<h3>By file</h3>"), "{session}");
+    assert!(session.contains("/srv/in?token="), "{session}");
+    for path in [
+        "/session?name=runs".to_owned(),
+        format!("/compaction?name=runs&receipt={receipt}"),
+        format!("/entry?name=runs&receipt={receipt}&at=1"),
+        format!("/entry?name=runs&receipt={receipt}&at=2"),
+    ] {
+        let page = scene.page(&path).await;
+        assert!(!page.contains(secret), "{path}: {page}");
+    }
+}
