@@ -189,7 +189,7 @@ pub mod overview {
     };
     pub use compact_core::summarize::{RuleStanding, rule_standings};
     pub use compact_runtime::reading::{
-        AnchorKind, CallPoint, CompactionReading, EntrySubject, LeftOutName, NameLoss,
+        AnchorKind, CallPoint, CalledTool, CompactionReading, EntrySubject, LeftOutName, NameLoss,
         SessionCurve, ViewEntry,
     };
 }

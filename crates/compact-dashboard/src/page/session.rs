@@ -27,6 +27,7 @@ use crate::page::chat::{chat_address, open_chats};
 use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
 use crate::page::layout::{Layout, action_button, section};
 use crate::page::list::session_address;
+use crate::page::subject::render_calls;
 use crate::text::{
     count, dollars, encode, estimate_note, estimated_tokens, foreign, group_digits, minute,
     percent, time_ago,
@@ -497,8 +498,7 @@ impl LargestEntries<'_> {
                 p.source {
                     @if let Some(ordinal) = self.reading.ordinal(entry.at) { "#" (ordinal) " · " }
                     strong { (count(entry.tokens, "token", "tokens")) } " · " (speaker(&entry.subject))
-                    @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
-                    @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
+                    (render_calls(&entry.subject))
                     @if !entry.subject.is_summary && EntryPlace::find(self.reading, entry.at, self.latest) == EntryPlace::Left { " · " span.fate.dropped { "not whole in the view any more" } }
                 }
                 p.opening { a href=(address) { (foreign(&self.reading.opening(entry.at, OPENING))) } }

@@ -2,6 +2,8 @@
 
 use compact_dashboard::ActionMode;
 
+use compact::History;
+use compact::format::Format;
 use compact::overview::NameLoss;
 use compact::token::Tokens;
 use http::StatusCode;
@@ -705,4 +707,48 @@ async fn a_secret_in_the_name_of_a_file_is_redacted_wherever_the_name_stands() {
         let page = scene.page(&path).await;
         assert!(!page.contains(secret), "{path}: {page}");
     }
+}
+
+/// Turns of two calls at once, whose results stand in one message: few words of the first, many of the second.
+fn parallel_turns() -> String {
+    let turn = |n: usize| {
+        let call = |id: &str, name: &str, path: &str| json!({"type": "tool_use", "id": format!("{id}{n}"), "name": name, "input": {"path": path}});
+        let answer = |id: &str, words: String| json!({"type": "tool_result", "tool_use_id": format!("{id}{n}"), "content": words});
+        [
+            json!({"role": "user", "content": format!("Step {n}.")}),
+            json!({"role": "assistant", "content": [call("g", "Grep", "src"), call("r", "Read", "src/cart.rs")]}),
+            json!({"role": "user", "content": [answer("g", format!("{n} hits")), answer("r", format!("let total = cart.sum({n});\n").repeat(40))]}),
+            json!({"role": "assistant", "content": format!("Step {n} is done.")}),
+        ]
+    };
+    let messages: Vec<Value> = (0..60).flat_map(turn).collect();
+    json!({"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": messages}).to_string()
+}
+
+#[tokio::test]
+async fn each_of_several_results_in_one_message_is_its_own_tools_and_files() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let mut session = scene.compact.session("runs");
+    let body = History::from(parallel_turns()).in_format(Format::Anthropic);
+    let prompt = session.compact(body, None).await.unwrap();
+    let receipt = prompt.receipt().unwrap().receipt_id.clone();
+    let page = scene.page("/session?name=runs").await;
+    for (title, large, small) in [
+        ("By tool", "Read", "Grep"),
+        ("By file", "src/cart.rs", "src"),
+    ] {
+        let (_, part) = page.split_once(&format!("<h3>{title}</h3>")).unwrap();
+        let of = |name: &str| {
+            let (_, row) = part.split_once(&format!("<bdi>{name}</bdi>")).unwrap();
+            let (_, number) = row.split_once("<span class=\"number\">").unwrap();
+            let number = number.split_once('<').unwrap().0.replace(',', "");
+            number.parse::<u64>().unwrap()
+        };
+        assert!(of(large) > 10 * of(small), "{title}: {page}");
+    }
+    let entry = scene
+        .page(&format!("/entry?name=runs&receipt={receipt}&at=2"))
+        .await;
+    let line = "<bdi>Grep</bdi> · <code><bdi>src</bdi></code> · <bdi>Read</bdi> · <code><bdi>src/cart.rs</bdi></code>";
+    assert!(entry.contains(line), "{entry}");
 }
