@@ -251,6 +251,13 @@ async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageE
     if known.is_none() {
         return Err(PageError::not_found(&form.name));
     }
+    let records = dashboard.compact.session_records(&form.name).await?;
+    if records.is_empty() {
+        return Err(PageError::wrong(
+            "nothing of it is archived, so that nothing can be compacted from here",
+            "go on with it in its own program, which tries again by itself",
+        ));
+    }
     let made = dashboard.compact.retry_compaction(&form.name).await?;
     Ok(match made {
         Some(receipt) => format!("Compacted: ≈ {}.", describe_change(&receipt)),

@@ -67,6 +67,9 @@ impl Compact {
             let allowed = manager.measure(&request).await?.measured.budget;
             request = request.with_budget(allowed.min(most));
         }
+        if budget.is_some() {
+            request = request.as_trial();
+        }
         match manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(Some(commit.receipt)),
             RequestOutcome::Unchanged { .. } => {
@@ -241,6 +244,16 @@ mod tests {
                 .mismatches
                 .is_empty()
         );
+    }
+
+    #[tokio::test]
+    async fn a_number_that_does_not_fit_is_no_failure_of_the_session() {
+        let compact = engine();
+        compact_twice(&compact).await;
+        let tried = compact.compact_archived("runs", Some(Tokens(1))).await;
+        assert!(tried.is_err());
+        let told = compact.describe_session("runs").await.unwrap().unwrap();
+        assert_eq!(told.failed, None);
     }
 
     #[tokio::test]

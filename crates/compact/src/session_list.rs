@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use compact_adapters::journal::{JournalEntry, JournalFact};
 use compact_core::token::Tokens;
 use compact_core::window::Window;
-use compact_runtime::manager::{RETRY_ASKED, is_measure};
+use compact_runtime::manager::{FAILED_EVENT, RETRY_ASKED, is_measure};
 use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use crate::compact::Compact;
 use crate::error::Error;
@@ -72,6 +73,8 @@ pub struct ListedSession {
     pub retention: Option<f64>,
     /// The last attempt, where it came to nothing after the last compaction.
     pub failed: Option<Attempt>,
+    /// Why that was, where it is on record.
+    pub failure: Option<String>,
     /// The last request, where it was counted lately and after the last compaction.
     pub request: Option<CountedRequest>,
 }
@@ -236,15 +239,18 @@ impl Compact {
     ) -> Result<ListedSession, Error> {
         let last = catalog.latest_record(&info.session_id).await?;
         let attempt = catalog.last_attempt(&info.session_id).await?;
+        let tried_at = attempt.as_ref().map(|attempt| attempt.at.clone());
         let since = last.as_ref().map(|record| record.created_at.as_str());
         let failed = attempt.filter(|attempt| {
             let is_failure = !["compacted", RETRY_ASKED].contains(&attempt.outcome.as_str());
             // Both are kept to the millisecond, and only the last attempt is.
             is_failure && since.is_none_or(|at| attempt.at.as_str() >= at)
         });
-        if info.last_at.is_none() {
-            info.last_at = failed.as_ref().map(|attempt| attempt.at.clone());
-        }
+        let failure = match &failed {
+            Some(attempt) => find_reason(catalog, &info.session_id, attempt).await?,
+            None => None,
+        };
+        info.last_at = info.last_at.or(tried_at);
         let compacted_at = since.and_then(|at| at.parse::<Timestamp>().ok());
         let window_then = request.as_ref().and_then(|request| request.window);
         let model_then = request.as_ref().and_then(|request| request.model.clone());
@@ -267,6 +273,7 @@ impl Compact {
             compactions: 0,
             model,
             failed,
+            failure,
             request,
             info,
         })
@@ -318,7 +325,9 @@ impl Compact {
         };
         let request = self.latest_requests(&query).remove(session);
         let described = self.describe_listed(&*own.catalog, info, request).await?;
-        let is_known = last.is_some() || described.request.is_some() || described.failed.is_some();
+        // What is listed can be opened: a session has a record, a request, an attempt or an event.
+        let is_known =
+            described.info.last_at.is_some() || !own.catalog.events(session).await?.is_empty();
         Ok(is_known.then(|| ListedSession {
             compactions: count_made(&records),
             ..described
@@ -369,6 +378,22 @@ pub fn compaction_numbers(records: &[CompactionRecord]) -> Vec<Option<usize>> {
         is_made.then_some(made)
     });
     numbers.collect()
+}
+
+/// Returns why an attempt failed, as it was recorded with it.
+async fn find_reason(
+    catalog: &dyn SessionCatalog,
+    session: &str,
+    attempt: &Attempt,
+) -> Result<Option<String>, Error> {
+    let events = catalog.events(session).await?;
+    let field = |event: &Value, name: &str| Some(event.get(name)?.as_str()?.to_owned());
+    let is_its_own = |event: &&Value| {
+        field(event, "event").as_deref() == Some(FAILED_EVENT)
+            && field(event, "ts").as_deref() == Some(&*attempt.at)
+    };
+    let own = events.iter().rfind(is_its_own);
+    Ok(own.and_then(|event| field(event, "error")))
 }
 
 /// Returns what left a session.
@@ -465,7 +490,8 @@ mod tests {
         let told = compact.describe_session("s").await.unwrap().unwrap();
         assert_eq!(told.last_event(), SessionEvent::Failure);
         assert!(compact.retry_compaction("s").await.unwrap().is_none());
-        assert!(compact.describe_session("s").await.unwrap().is_none());
+        let told = compact.describe_session("s").await.unwrap().unwrap();
+        assert_eq!((told.failed, told.request), (None, None));
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ use crate::page::list::session_address;
 use crate::page::subject::render_calls;
 use crate::text::{
     count, dollars, encode, estimate_note, estimated_tokens, foreign, group_digits, minute,
-    percent, time_ago,
+    percent, time_ago, visible,
 };
 use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard, Viewer};
@@ -217,7 +217,7 @@ fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFac
                 (estimate_note())
             }
             @if let Some(resume) = spent.resumes.first() { (render_resume(resume)) }
-            (render_failure(dashboard, state, now))
+            (render_failure(dashboard, state, facts))
             dl.facts {
                 div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
                 div { dt { "Compactions" } dd { (group_digits(state.compactions)) } }
@@ -251,28 +251,43 @@ fn render_resume(resume: &ColdResume) -> Markup {
     }
 }
 
-/// Shows a compaction that came to nothing, with the way to try it again.
-fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) -> Markup {
-    let fields = [("name", state.info.session_id.as_str())];
+/// Shows a compaction that came to nothing, with the way to try it again: from here that takes something archived.
+fn render_failure(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFacts) -> Markup {
+    let name = state.info.session_id.as_str();
     html! {
         @if let Some(failed) = &state.failed {
             div.notice.warning role="alert" {
-                p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
-                    (estimated_tokens(failed.tokens)) (explain_failure(&failed.outcome)) ". Nothing was changed." }
-                (action_button(dashboard, "/do/retry", "Retry", &fields))
+                p { "The last compaction failed, " (time_ago(Some(&failed.at), facts.now)) ", at "
+                    (estimated_tokens(failed.tokens)) (explain_failure(state)) ". Nothing was changed." }
+                @if !facts.records.is_empty() {
+                    (action_button(dashboard, "/do/retry", "Retry", &[("name", name)]))
+                } @else if is_open_chat(dashboard, name) {
+                    a.button href=(chat_address(dashboard, name)) { "Try again in the chat" }
+                } @else {
+                    p { "Nothing of it is archived, so that it cannot be tried again from here: its own program does so by itself as it goes on." }
+                }
             }
         }
     }
 }
 
 /// Returns why an attempt came to nothing, in words; nothing where it is not known.
-fn explain_failure(outcome: &str) -> &'static str {
-    match outcome {
-        "insufficient" => ": what must stay leaves the trigger reached",
-        "does_not_fit" => ": what must stay does not fit",
-        "store_failed" => ": the store could not be written",
-        _ => "",
-    }
+fn explain_failure(state: &ListedSession) -> String {
+    let outcome = state.failed.as_ref().map(|failed| failed.outcome.as_str());
+    let words = match (&state.failure, outcome) {
+        (Some(reason), _) => reason.as_str(),
+        (None, Some("insufficient")) => "what must stay leaves the trigger reached",
+        (None, Some("does_not_fit")) => "what must stay does not fit",
+        (None, Some("store_failed")) => "the store could not be written",
+        _ => return String::new(),
+    };
+    format!(": {}", visible(words.trim_end_matches('.')))
+}
+
+/// Returns whether the conversation of a session is open on the page to talk in.
+fn is_open_chat(dashboard: &Dashboard, name: &str) -> bool {
+    let chats = open_chats(dashboard, &Viewer::default());
+    chats.iter().any(|(chat, _)| chat == name)
 }
 
 /// Shows what there is to do with a session.
@@ -298,7 +313,7 @@ fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
                 a.button href=(to("new")) { "Start New Session…" }
                 a.button href=(to("ledger")) { "What it remembers" }
             }
-            @if open_chats(dashboard, &Viewer::default()).iter().any(|(chat, _)| chat == name) {
+            @if is_open_chat(dashboard, name) {
                 a.button href=(chat_address(dashboard, name)) { "Go on talking" }
             }
             a.button href=(to("original")) download { "Download the original" }

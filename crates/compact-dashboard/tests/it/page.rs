@@ -4,7 +4,8 @@ use compact_dashboard::ActionMode;
 
 use compact::History;
 use compact::format::Format;
-use compact::overview::NameLoss;
+use compact::overview::{FAILED_EVENT, NameLoss};
+use compact::store::Attempt;
 use compact::token::Tokens;
 use http::StatusCode;
 use http::header::LOCATION;
@@ -751,4 +752,44 @@ async fn each_of_several_results_in_one_message_is_its_own_tools_and_files() {
         .await;
     let line = "<bdi>Grep</bdi> · <code><bdi>src</bdi></code> · <bdi>Read</bdi> · <code><bdi>src/cart.rs</bdi></code>";
     assert!(entry.contains(line), "{entry}");
+}
+
+#[tokio::test]
+async fn a_first_compaction_that_failed_is_explained_and_not_offered_again_where_nothing_is_archived()
+ {
+    let scene = Scene::new(ActionMode::Allowed);
+    scene.fail_attempt("fresh").await;
+    let at = scene.compact.clock().timestamp();
+    let attempt = Attempt {
+        at: at.clone(),
+        turn: String::new(),
+        outcome: "failed".to_owned(),
+        tokens: 9_000,
+    };
+    let event =
+        json!({"event": FAILED_EVENT, "error": "the summarizer failed: status 500", "ts": at});
+    let catalog = scene.compact.store_to_write().unwrap().catalog;
+    catalog.save_attempt("fresh", &attempt).await.unwrap();
+    catalog.save_event("fresh", &event).await.unwrap();
+    let page = scene.page("/session?name=fresh").await;
+    assert!(
+        page.contains(": the summarizer failed: status 500. Nothing was changed."),
+        "{page}"
+    );
+    assert!(
+        !page.contains("/do/retry") && page.contains("its own program does so"),
+        "{page}"
+    );
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let token = scene.token("/session?name=runs").await;
+    let fields = [("token", token.as_str()), ("name", "fresh")];
+    let answer = scene.send(post("/do/retry", &fields)).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let list = scene.page("/").await;
+    assert!(list.contains("compaction failed"), "{list}");
+    // An earlier version took the failure back, and left a row of which nothing was known.
+    scene.compact.retry_compaction("fresh").await.unwrap();
+    let list = scene.page("/").await;
+    assert!(list.contains("/session?name=fresh"), "{list}");
+    scene.page("/session?name=fresh").await;
 }
