@@ -55,7 +55,7 @@ impl Compact {
         let model = model.or(latest.receipt.model());
         let policy = self.config().policy.clone();
         let manager = self.build_manager(store, policy, self.estimator(model))?;
-        let manager = manager.with_window(self.window(model).tokens);
+        let manager = manager.with_window(self.window_on_record(&latest, model).tokens);
         let manager = manager.with_summarizer(self.summarizer(model)?);
         let mut request = base
             .state

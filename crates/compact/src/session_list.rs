@@ -263,7 +263,7 @@ impl Compact {
         let model = model.map(str::to_owned).or(model_then);
         Ok(ListedSession {
             // What the session's own program counted against is right, whatever this one is configured with.
-            window: match window_then {
+            window: match window_then.or(receipt.and_then(|receipt| receipt.window())) {
                 Some(tokens) => Window::for_model(Some(tokens), None),
                 None => self.window(model.as_deref()),
             },

@@ -11,7 +11,7 @@ use compact::overview::{
 };
 use compact::spending::{ColdResume, SpendingQuery, SpendingReport};
 use compact::store::CompactionRecord;
-use compact::token::Tokens;
+use compact::token::{Tokens, WindowSource};
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -118,7 +118,10 @@ struct WindowFill {
 impl SessionFacts {
     /// Returns the window that its requests were counted against, or else that of its model.
     fn window(&self, dashboard: &Dashboard) -> u64 {
-        let known = self.state.as_ref().filter(|state| state.model.is_some());
+        let is_known = |state: &&ListedSession| {
+            state.model.is_some() || state.window.source == WindowSource::Explicit
+        };
+        let known = self.state.as_ref().filter(is_known);
         let model = self
             .digest
             .as_ref()

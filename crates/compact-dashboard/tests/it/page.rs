@@ -2,11 +2,14 @@
 
 use compact_dashboard::ActionMode;
 
-use compact::History;
+use std::path::Path;
+
 use compact::format::Format;
 use compact::overview::{FAILED_EVENT, NameLoss};
+use compact::reset::ResetOutcome;
 use compact::store::Attempt;
 use compact::token::Tokens;
+use compact::{Compact, History};
 use http::StatusCode;
 use http::header::LOCATION;
 use serde_json::{Value, json};
@@ -792,4 +795,56 @@ async fn a_first_compaction_that_failed_is_explained_and_not_offered_again_where
     let list = scene.page("/").await;
     assert!(list.contains("/session?name=fresh"), "{list}");
     scene.page("/session?name=fresh").await;
+}
+
+/// A conversation that its driver reset by itself, in a window of 4,000 tokens.
+async fn reset_by_itself(folder: &Path) {
+    let builder = Compact::builder().data_directory(folder).window(4_000);
+    let compact = builder.build().unwrap();
+    let base = vec![json!({"role": "system", "content": "You port parsers."})];
+    let mut session = compact.reset_session("runs", &base).unwrap();
+    let say = |text: &str| json!({"role": "user", "content": text});
+    session.begin_turn(&say("Port the parser.")).await.unwrap();
+    let answer = json!({"role": "assistant", "content": "Step done. ".repeat(1_200)});
+    session.append(&[answer]).unwrap();
+    let outcome = session.begin_turn(&say("Now the lexer.")).await.unwrap();
+    assert!(
+        matches!(outcome, ResetOutcome::Compacted { .. }),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_shown_in_its_own_window_and_so_is_a_copy_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    reset_by_itself(folder.path()).await;
+    let other = Compact::builder().data_directory(folder.path());
+    let scene = Scene::over(other.build().unwrap(), ActionMode::Allowed);
+    let receipt = scene.compact.session_records("runs").await.unwrap();
+    let receipt = receipt[0].receipt_id.as_str();
+    act(&scene, "undo", &[("name", "runs"), ("receipt", receipt)]).await;
+    assert!(scene.page("/").await.contains(" of 4k"));
+    for name in ["runs", "runs~before-1"] {
+        let page = scene.page(&format!("/session?name={name}")).await;
+        assert!(page.contains(" of 4,000 tokens"), "{name}: {page}");
+    }
+    // What is compacted from here is compacted for that window, too.
+    let fields = [("name", "runs"), ("budget", "300")];
+    act(&scene, "compact", &fields).await;
+    let page = scene.page("/session?name=runs").await;
+    assert!(page.contains(" of 4,000 tokens"), "{page}");
+}
+
+#[tokio::test]
+async fn a_reset_that_the_driver_made_by_itself_is_not_told_as_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    reset_by_itself(folder.path()).await;
+    let compact = Compact::builder().data_directory(folder.path());
+    let scene = Scene::over(compact.build().unwrap(), ActionMode::Allowed);
+    let page = scene.page("/session?name=runs").await;
+    assert!(!page.contains("asked for"), "{page}");
+    assert!(
+        page.contains("trigger reached") || page.contains("over the window"),
+        "{page}"
+    );
 }

@@ -25,7 +25,7 @@ use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
 use compact_core::redact::{self, RedactionCounts};
 use compact_core::token::{EstimatorExt, TokenAccount, Tokens};
-use compact_core::trigger::{self, CompactionCause, TriggerDecision};
+use compact_core::trigger::{self, TriggerDecision};
 use compact_core::usage::gauge::LiveContext;
 use serde_json::json;
 use tokio::time::Instant;
@@ -284,8 +284,7 @@ impl<'a> CompactionJob<'a> {
     /// another process compacts the same session.
     pub async fn compact(self) -> Result<RequestOutcome, Error> {
         let (mut job, held) = self.claim().await?;
-        // Whatever the pressure: somebody wanted it.
-        job.scope.cause = Some(CompactionCause::Asked);
+        job.scope.cause = Some(job.measured.request.cause);
         let (gate, lease) = (CommitGate::default(), held.lease().cloned());
         let outcome = held.run_leased(job.run(&gate, lease.as_ref())).await;
         let ended = match &outcome {

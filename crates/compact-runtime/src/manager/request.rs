@@ -4,6 +4,7 @@ use bytes::Bytes;
 use compact_core::event::TraceContext;
 use compact_core::message::Conversation;
 use compact_core::token::Tokens;
+use compact_core::trigger::CompactionCause;
 use compact_core::wire::WireRules;
 use compact_formats::ParsedTranscript;
 
@@ -24,6 +25,7 @@ pub struct CompactionRequest<'a> {
     pub(crate) note: Option<&'a str>,
     pub(crate) host_rendering: Option<&'a [String]>,
     pub(crate) parent: Option<&'a TraceContext>,
+    pub(crate) cause: CompactionCause,
     pub(crate) on_failure: FailureRecord,
 }
 
@@ -58,6 +60,7 @@ impl<'a> CompactionRequest<'a> {
             note: None,
             host_rendering: None,
             parent: None,
+            cause: CompactionCause::Asked,
             on_failure: FailureRecord::Kept,
         }
     }
@@ -107,6 +110,13 @@ impl<'a> CompactionRequest<'a> {
     #[must_use]
     pub fn with_host_rendering(mut self, sections: &'a [String]) -> CompactionRequest<'a> {
         self.host_rendering = Some(sections);
+        self
+    }
+
+    /// Says why it is asked for; by default somebody wants it.
+    #[must_use]
+    pub fn because_of(mut self, cause: CompactionCause) -> CompactionRequest<'a> {
+        self.cause = cause;
         self
     }
 
