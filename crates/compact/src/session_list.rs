@@ -9,13 +9,15 @@ use compact_adapters::journal::{JournalEntry, JournalFact};
 use compact_core::token::Tokens;
 use compact_core::window::Window;
 use compact_runtime::manager::{FAILED_EVENT, RETRY_ASKED, is_measure};
-use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
+use compact_runtime::port::catalog::{
+    Attempt, CompactionRecord, SessionCatalog, SessionInfo, StoredReceipt,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::compact::Compact;
 use crate::error::Error;
-use crate::session_action::{SessionSource, read_source};
+use crate::session_action::{BRANCH_ORIGIN, SessionSource, read_source};
 use crate::session_files::{self, SessionCopies, SessionOrigin};
 
 /// How long a request counts as news of its session.
@@ -69,6 +71,8 @@ pub struct ListedSession {
     pub window: Window,
     /// Tokens of the history before and after the last compaction.
     pub tokens: Option<(Tokens, Tokens)>,
+    /// What is on record costs as the next request, instructions and tools among it.
+    pub held: Option<Tokens>,
     /// The share of anchors that the last view shows.
     pub retention: Option<f64>,
     /// The last attempt, where it came to nothing after the last compaction.
@@ -140,13 +144,11 @@ impl ListedSession {
         self.request.is_some()
     }
 
-    /// Returns what the next request begins with: the last one with its answer, or what the last compaction left.
+    /// Returns what the next request begins with: the last one with its answer, or what the last compaction left with
+    /// instructions and tools.
     pub fn tokens_now(&self) -> Option<Tokens> {
-        let after = self.tokens.map(|(_, after)| after);
-        self.request
-            .as_ref()
-            .map(|request| request.tokens)
-            .or(after)
+        let counted = self.request.as_ref().map(|request| request.tokens);
+        counted.or(self.held)
     }
 }
 
@@ -192,17 +194,14 @@ impl Compact {
             let asked = requests.get(&info.session_id).map(|request| request.at);
             std::cmp::Reverse(Some(last_time(info)).max(asked))
         });
-        let copies = match self.data_directory() {
-            Some(root) => session_files::copies_by_session(root),
-            None => HashMap::new(),
-        };
+        let copies = self.copies_by_session();
         let total = sessions.len();
         let mut page = Vec::new();
         for info in sessions.into_iter().skip(query.skip).take(query.limit) {
             let copies = copies.get(&info.session_id).copied();
             let request = requests.remove(&info.session_id);
             let origin = find_origin(&*own.catalog, &info, copies).await?;
-            let compactions = count_compactions(&*own.catalog, &info, origin, copies).await?;
+            let compactions = count_compactions(&*store.catalog, &info, origin, copies).await?;
             let listed = self.describe_listed(&*own.catalog, info, request).await?;
             page.push(ListedSession {
                 origin,
@@ -228,6 +227,11 @@ impl Compact {
             sessions: sessions.len(),
             journal_bytes: self.journal().map_or(0, |journal| journal.newest_bytes()),
         })
+    }
+
+    fn copies_by_session(&self) -> HashMap<String, SessionCopies> {
+        let root = self.data_directory();
+        root.map_or_else(HashMap::new, session_files::copies_by_session)
     }
 
     /// Adds what the last record and the last attempt say.
@@ -268,6 +272,7 @@ impl Compact {
                 None => self.window(model.as_deref()),
             },
             tokens: receipt.and_then(|r| Some((r.tokens_before()?, r.tokens_after()?))),
+            held: receipt.and_then(count_held),
             retention: receipt.and_then(|receipt| receipt.retention_score()),
             origin: SessionOrigin::Compaction,
             compactions: 0,
@@ -324,12 +329,15 @@ impl Compact {
             ..SessionListQuery::default()
         };
         let request = self.latest_requests(&query).remove(session);
+        let copies = self.copies_by_session().remove(session);
+        let origin = find_origin(&*own.catalog, &info, copies).await?;
         let described = self.describe_listed(&*own.catalog, info, request).await?;
         // What is listed can be opened: a session has a record, a request, an attempt or an event.
         let is_known =
             described.info.last_at.is_some() || !own.catalog.events(session).await?.is_empty();
         Ok(is_known.then(|| ListedSession {
             compactions: count_made(&records),
+            origin,
             ..described
         }))
     }
@@ -380,6 +388,18 @@ pub fn compaction_numbers(records: &[CompactionRecord]) -> Vec<Option<usize>> {
     numbers.collect()
 }
 
+/// Counts what a session stands with after a record: the view, or what it was before the compaction that was undone, and
+/// instructions and tools, which receipts count apart. What a copy holds is not counted before somebody looks at it.
+fn count_held(receipt: &StoredReceipt) -> Option<Tokens> {
+    let before = || match receipt.origin() {
+        Some(BRANCH_ORIGIN) => receipt.tokens_before(),
+        _ => None,
+    };
+    let history = receipt.tokens_after().or_else(before)?;
+    let fixed = receipt.as_json().get("tokens_fixed");
+    Some(history + Tokens(fixed.and_then(Value::as_u64).unwrap_or(0)))
+}
+
 /// Returns why an attempt failed, as it was recorded with it.
 async fn find_reason(
     catalog: &dyn SessionCatalog,
@@ -418,12 +438,11 @@ async fn count_compactions(
     origin: SessionOrigin,
     copies: Option<SessionCopies>,
 ) -> Result<u64, Error> {
-    if origin == SessionOrigin::Branch {
+    if origin == SessionOrigin::Branch || copies.is_some() {
         let records = catalog.session_records(&info.session_id).await?;
         return Ok(count_made(&records));
     }
-    let copies = copies.map_or(0, |copies| copies.count);
-    Ok(info.compactions.saturating_sub(copies))
+    Ok(info.compactions)
 }
 
 fn count_made(records: &[CompactionRecord]) -> u64 {

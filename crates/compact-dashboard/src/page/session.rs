@@ -7,7 +7,8 @@ use compact::Error;
 use compact::chart::{ChartSize, SessionChart};
 use compact::message::EntryHash;
 use compact::overview::{
-    CompactionReading, ListedSession, SessionCurve, SessionSource, compaction_numbers,
+    CompactionReading, CountedRequest, ListedSession, SessionCurve, SessionSource,
+    compaction_numbers,
 };
 use compact::spending::{ColdResume, SpendingQuery, SpendingReport};
 use compact::store::CompactionRecord;
@@ -26,7 +27,7 @@ use crate::page::chart::{pressure_bar, share_bar};
 use crate::page::chat::{chat_address, open_chats};
 use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
 use crate::page::layout::{Layout, action_button, section};
-use crate::page::list::session_address;
+use crate::page::list::{render_count, session_address};
 use crate::page::subject::render_calls;
 use crate::text::{
     count, dollars, encode, estimate_note, estimated_tokens, foreign, group_digits, minute,
@@ -147,14 +148,12 @@ impl SessionFacts {
         if let Some(request) = &state.request {
             return fill(request.tokens.0, "with the last request and its answer", "");
         }
-        let latest = self.records.last()?;
-        if let Some(after) = latest.receipt.tokens_after() {
-            let tokens = after.0 + fixed_tokens(latest);
-            return fill(tokens, "after the last compaction", "≈ ");
-        }
-        if is_branch(latest) {
-            let tokens = latest.receipt.tokens_before()?.0 + fixed_tokens(latest);
-            return fill(tokens, "before the compaction that was undone", "≈ ");
+        if let Some(held) = state.tokens_now() {
+            let since = match self.records.last().is_some_and(is_branch) {
+                true => "before the compaction that was undone",
+                false => "after the last compaction",
+            };
+            return fill(held.0, since, "≈ ");
         }
         let last = self.digest.as_ref().ok()?.curve.calls.last()?;
         let mark = if last.usage.is_some() { "" } else { "≈ " };
@@ -223,7 +222,7 @@ fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFac
             (render_failure(dashboard, state, facts))
             dl.facts {
                 div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
-                div { dt { "Compactions" } dd { (group_digits(state.compactions)) } }
+                div { dt { "Compactions" } dd { (render_count(state)) } }
                 @if let Some(digest) = digest.filter(|digest| digest.curve.entries > 0) {
                     div { dt { "Calls archived" } dd { (group_digits(digest.curve.calls.len() as u64)) } }
                     div { dt { "Entries" } dd { (group_digits(digest.curve.entries as u64)) } }
@@ -370,10 +369,12 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
 }
 
 fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
-    let latest = facts.records.last();
-    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
-    let requests = facts.spent.requests.iter();
-    let (before, later): (Vec<_>, Vec<_>) = requests.partition(|request| Some(request.at) <= since);
+    let since = facts.records.last().and_then(made_at);
+    let requests = &facts.spent.requests;
+    let later: Vec<&CountedRequest> = requests
+        .iter()
+        .filter(|request| Some(request.at) > since)
+        .collect();
     if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
@@ -382,18 +383,23 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
     let numbers = compaction_numbers(&facts.records);
     let made = facts.records.iter().zip(numbers);
     let made = made.filter_map(|(record, number)| number.map(|_| record));
+    // Where every call was counted by its provider, nothing is estimated, and it is known when each was.
+    let is_counted = !requests.is_empty() && requests.len() >= chart.calls.len();
     for (mark, record) in chart.marks.iter_mut().zip(made) {
         mark.address = Some(compaction_address(dashboard, record));
-    }
-    // Where every call was counted by its provider, nothing is estimated.
-    let is_counted = before.len() == chart.calls.len();
-    if is_counted {
-        chart.calls = before.iter().map(|request| request.prompt.0).collect();
+        if is_counted {
+            let before = |request: &&CountedRequest| Some(request.at) <= made_at(record);
+            mark.call = requests.iter().filter(before).count();
+        }
     }
     if !later.is_empty() {
         chart.last_view = None;
-        let prompts = later.iter().map(|request| request.prompt.0);
-        chart.calls.extend(prompts);
+    }
+    match is_counted {
+        true => chart.calls = requests.iter().map(|request| request.prompt.0).collect(),
+        false => chart
+            .calls
+            .extend(later.iter().map(|request| request.prompt.0)),
     }
     let calls = curve.calls.iter();
     let reported = match is_counted {
@@ -418,6 +424,11 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
             }
     };
     section("calls", &html! { "Tokens sent with each call" }, &body)
+}
+
+/// Returns when a compaction was recorded.
+fn made_at(record: &CompactionRecord) -> Option<Timestamp> {
+    record.created_at.parse().ok()
 }
 
 /// Shows what filled the window when it was compacted last.

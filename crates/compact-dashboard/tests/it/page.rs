@@ -2,8 +2,12 @@
 
 use compact_dashboard::ActionMode;
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
+use compact::clock::{Clock, ManualClock};
 use compact::format::Format;
 use compact::overview::{FAILED_EVENT, NameLoss};
 use compact::reset::ResetOutcome;
@@ -12,6 +16,8 @@ use compact::token::Tokens;
 use compact::{Compact, History};
 use http::StatusCode;
 use http::header::LOCATION;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, body_text, compact_session, get, post, turns};
@@ -847,4 +853,63 @@ async fn a_reset_that_the_driver_made_by_itself_is_not_told_as_asked_for() {
         page.contains("trigger reached") || page.contains("over the window"),
         "{page}"
     );
+}
+
+/// Notes requests of a session as a live driver does: one for each second and size of its prompt.
+fn note_requests(folder: &Path, session: &str, requests: impl Iterator<Item = (Timestamp, u64)>) {
+    let journal = folder.join("journal");
+    std::fs::create_dir_all(&journal).unwrap();
+    for (at, prompt) in requests {
+        let line = json!({"ts": at.to_string(), "event": "compact.usage", "session_id": session, "model": "m", "max": 20_000, "turn_input": prompt, "turn_output": 20});
+        let day = at.to_zoned(TimeZone::UTC).date().iso_week_date();
+        let week = format!("{}-W{:02}.jsonl", day.year(), day.week());
+        let mut file = OpenOptions::new();
+        let file = file.append(true).create(true).open(journal.join(week));
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_chart_of_a_live_session_has_each_compaction_where_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Timestamp::now() - SignedDuration::from_hours(1);
+    let second = |n: i64| begin + SignedDuration::from_secs(n);
+    let clock = Arc::new(ManualClock::new(second(100)));
+    let builder = Compact::builder().data_directory(folder.path());
+    let builder = builder
+        .window(20_000)
+        .clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let scene = Scene::over(builder.build().unwrap(), ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    clock.advance(SignedDuration::from_secs(100));
+    let fields = [("name", "runs"), ("budget", "1500")];
+    act(&scene, "compact", &fields).await;
+    let seconds = (0..45).chain(110..115).chain(210..213);
+    let requests = seconds.map(|n| (second(n), 5_000 + n.unsigned_abs()));
+    note_requests(folder.path(), "runs", requests);
+    let page = scene.page("/session?name=runs").await;
+    for call in [45.0, 50.0] {
+        let place = format!("cx=\"{:.1}\"", 56.0 + call / 52.0 * 892.0);
+        assert!(page.contains(&place), "{place} {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_and_the_page_of_a_session_agree_on_how_full_it_is() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let mut messages = vec![json!({"role": "system", "content": "Be careful. ".repeat(900)})];
+    messages.extend(turns(40, ""));
+    let receipt = compact_session(&scene.compact, "runs", &messages).await;
+    act(&scene, "undo", &[("name", "runs"), ("receipt", &receipt)]).await;
+    let list = scene.page("/").await;
+    for name in ["runs", "runs~before-1"] {
+        let (_, row) = list.split_once(&format!("<bdi>{name}</bdi>")).unwrap();
+        let (_, title) = row.split_once("<span class=\"pressure\" title=\"").unwrap();
+        let (told, _) = title.split_once(" of ").unwrap();
+        let page = scene.page(&format!("/session?name={name}")).await;
+        assert!(
+            page.contains(&format!("<strong>{told}</strong>")),
+            "{name} {told}: {page}"
+        );
+    }
 }
