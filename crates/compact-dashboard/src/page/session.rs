@@ -362,7 +362,7 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
                 SessionSource::Start { .. } => {
                     p { "It begins with what " a href=(other) { (foreign(session)) }
                         " knew after " a href=(compaction) { "a compaction" } "." }
-                    p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}"))) download { "Download the first message" } }
+                    p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}&receipt={id}"))) download { "Download the first message" } }
                 },
             }
     }

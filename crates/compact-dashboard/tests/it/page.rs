@@ -913,3 +913,47 @@ async fn the_list_and_the_page_of_a_session_agree_on_how_full_it_is() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_new_session_keeps_the_first_message_that_it_was_started_with() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let place = [("name", "runs"), ("receipt", receipt.as_str())];
+    let started = act(
+        &scene,
+        "start",
+        &[&place[..], &[("new", "runs~next")]].concat(),
+    )
+    .await;
+    let page = scene.page(&started).await;
+    let (_, link) = page.split_once("href=\"/carried?").unwrap();
+    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
+    let link = format!("/carried?{link}");
+    let message = scene.page(&link).await;
+    act(&scene, "compact", &[("name", "runs"), ("budget", "1500")]).await;
+    assert_ne!(scene.page("/carried?name=runs").await, message);
+    assert_eq!(scene.page(&link).await, message);
+    let list = scene.page("/").await;
+    let (_, row) = list.split_once("<bdi>runs~next</bdi>").unwrap();
+    let (_, last) = row.split_once("data-label=\"Last\">").unwrap();
+    assert!(last.starts_with("<span class=\"lines\"><time "), "{last}");
+}
+
+#[tokio::test]
+async fn a_message_of_several_lines_has_them_in_one_form() {
+    let scene = Scene::with_chat();
+    let token = scene.token("/chat?session=one").await;
+    let fields = [
+        ("token", token.as_str()),
+        ("session", "one"),
+        ("words", "first\r\nsecond"),
+    ];
+    scene.send(post("/chat/send", &fields)).await;
+    let mut page = String::new();
+    while !page.contains("You said: first") {
+        tokio::task::yield_now().await;
+        page = scene.page("/chat?session=one").await;
+    }
+    assert!(page.contains("You said: first\nsecond"), "{page}");
+    assert!(!page.contains("U+000D"), "{page}");
+}
