@@ -251,6 +251,13 @@ async fn retry(dashboard: &Dashboard, form: &ActionForm) -> Result<String, PageE
     if known.is_none() {
         return Err(PageError::not_found(&form.name));
     }
+    let records = dashboard.compact.session_records(&form.name).await?;
+    if records.is_empty() {
+        return Err(PageError::wrong(
+            "nothing of it is archived, so that nothing can be compacted from here",
+            "go on with it in its own program, which tries again by itself",
+        ));
+    }
     let made = dashboard.compact.retry_compaction(&form.name).await?;
     Ok(match made {
         Some(receipt) => format!("Compacted: ≈ {}.", describe_change(&receipt)),
@@ -292,7 +299,16 @@ async fn undo(dashboard: &Dashboard, form: &ActionForm) -> Result<ActionOutcome,
 async fn start(visit: &Visit<ActionForm>) -> Result<ActionOutcome, PageError> {
     let form = &visit.asked;
     let new = form.new.trim();
-    if new.is_empty() || !visit.viewer.may_see(new) {
+    let scope = visit.viewer.scope.as_str();
+    if !visit.viewer.may_see(new) {
+        return Err(PageError::wrong(
+            &format!(
+                "the name of the new session begins with “{scope}”, as those of all your sessions do"
+            ),
+            &format!("go back and type one such as {scope}next"),
+        ));
+    }
+    if new.len() == scope.len() {
         return Err(PageError::wrong(
             "the new session needs a name of its own",
             "go back and type one",

@@ -59,12 +59,13 @@ impl Composition {
         let instructions = (0..costs.len()).filter(|at| reading.is_instruction(*at));
         let instructions: u64 = instructions.map(|at| reading.entry_tokens(at).0).sum();
         let total = costs.iter().sum::<u64>() + fixed.saturating_sub(instructions);
-        let sum = |rest: RestNames, name: &dyn Fn(&EntrySubject) -> Option<String>| {
-            let named = subjects.iter().zip(&costs);
-            let named = named.filter_map(|(subject, cost)| Some((name(subject)?, *cost)));
-            divide(named, total, &rest)
-        };
         let rest = |others, none| RestNames { others, none };
+        let spoken = subjects.iter().zip(&costs);
+        let spoken = spoken.map(|(subject, cost)| (speaker(subject).to_owned(), *cost));
+        // One message may have the results of several calls: each is its own tool's.
+        let calls = || subjects.iter().flat_map(|subject| &subject.calls);
+        let tools = calls().map(|call| (call.tool.clone(), call.tokens.0));
+        let files = calls().filter_map(|call| Some((call.path.clone()?, call.tokens.0)));
         let mut largest: Vec<LargeEntry> = subjects
             .iter()
             .zip(&costs)
@@ -78,15 +79,9 @@ impl Composition {
         largest.sort_by_key(|entry| (std::cmp::Reverse(entry.tokens), entry.at));
         largest.truncate(LARGEST);
         Composition {
-            roles: sum(rest("others", "descriptions of tools"), &|subject| {
-                Some(speaker(subject).to_owned())
-            }),
-            tools: sum(rest("other tools", "no tool"), &|subject| {
-                subject.tool.clone()
-            }),
-            files: sum(rest("other files", "no file"), &|subject| {
-                subject.path.clone()
-            }),
+            roles: divide(spoken, total, &rest("others", "descriptions of tools")),
+            tools: divide(tools, total, &rest("other tools", "no tool")),
+            files: divide(files, total, &rest("other files", "no file")),
             total,
             largest,
         }

@@ -10,6 +10,7 @@ use compact::token::EstimatorExt;
 use compact::{Compact, Error};
 
 use crate::composition::{WindowPart, largest_parts};
+use crate::text::clip_text;
 
 /// How many sessions are kept.
 const KEPT: usize = 64;
@@ -79,9 +80,8 @@ async fn count_rules(compact: &Compact, latest: &CompactionRecord) -> Vec<Window
     };
     let estimator = compact.estimator(latest.receipt.model());
     let rules = memory.ledger.facts.rules.iter().map(|rule| {
-        let name = rule.text.chars().take(RULE_CHARS).collect();
         (
-            name,
+            clip_text(&rule.text, RULE_CHARS),
             estimator.to_tokens(estimator.count_units(&rule.text)).0,
         )
     });

@@ -4,18 +4,17 @@
 //! done here is told at once.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
+use compact::overview::ChangeMark;
 use futures::Stream;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::Dashboard;
+use crate::visit::{Asked, Visit};
 
 /// How often the catalog is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -56,25 +55,68 @@ pub(crate) struct StreamQuery {
     seen: u64,
 }
 
+impl Asked for StreamQuery {
+    fn session(&self) -> Option<&str> {
+        None
+    }
+}
+
 /// Answers with an event for each change.
 pub(crate) async fn stream(
-    State(dashboard): State<Arc<Dashboard>>,
-    Query(query): Query<StreamQuery>,
+    visit: Visit<StreamQuery>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = dashboard.changes.0.subscribe();
-    let mark = dashboard.compact.change_mark().await.ok();
-    let first = (dashboard, changes, query.seen, mark);
-    let events = futures::stream::unfold(first, async |(dashboard, mut changes, seen, mark)| {
-        loop {
-            let count = (*changes.borrow_and_update())?;
-            let now = dashboard.compact.change_mark().await.ok();
-            if count > seen || now != mark {
-                // Browsers drop an event without data.
-                let event = Event::default().event("changed").data("now");
-                return Some((Ok(event), (dashboard, changes, count, now)));
-            }
-            let _ = timeout(LOOK_EVERY, changes.changed()).await;
-        }
+    let mark = read_mark(&visit, None).await;
+    let first = LiveStream {
+        changes: visit.dashboard.changes.0.subscribe(),
+        seen: visit.asked.seen,
+        mark,
+        visit,
+    };
+    let events = futures::stream::unfold(first, async |mut stream| {
+        stream.wait().await?;
+        // Browsers drop an event without data.
+        let event = Event::default().event("changed").data("now");
+        Some((Ok(event), stream))
     });
     Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+/// What an open page has seen.
+struct LiveStream {
+    visit: Visit<StreamQuery>,
+    changes: watch::Receiver<Option<u64>>,
+    seen: u64,
+    mark: Option<ChangeMark>,
+}
+
+impl LiveStream {
+    /// Waits for a change that is the viewer's to see; `None` when all is over.
+    async fn wait(&mut self) -> Option<()> {
+        loop {
+            let count = (*self.changes.borrow_and_update())?;
+            let now = read_mark(&self.visit, self.mark.as_ref()).await;
+            let differs = match (&now, &self.mark) {
+                (Some(now), Some(mark)) => now.differs_from(mark),
+                (now, mark) => now.is_some() != mark.is_some(),
+            };
+            // Whoever sees a part of all sessions is told what happened to those: what others do here is theirs.
+            let is_news = self.visit.viewer.scope.is_empty() && count > self.seen;
+            self.mark = now;
+            if is_news || differs {
+                self.seen = count;
+                return Some(());
+            }
+            let _ = timeout(LOOK_EVERY, self.changes.changed()).await;
+        }
+    }
+}
+
+async fn read_mark(visit: &Visit<StreamQuery>, before: Option<&ChangeMark>) -> Option<ChangeMark> {
+    let scope = visit.viewer.scope.as_str();
+    visit
+        .dashboard
+        .compact
+        .change_mark(scope, before)
+        .await
+        .ok()
 }

@@ -15,6 +15,11 @@ const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
 /// How many characters of a name a message says.
 const NAME_CHARS: usize = 80;
 
+/// Returns a text with the line breaks of this machine: a form sends two characters for each.
+pub(crate) fn unify_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// Encodes a text as a value of an address.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, IN_QUERY).to_string()
@@ -26,6 +31,20 @@ pub(crate) fn clip_name(name: &str) -> String {
         true => name.chars().take(NAME_CHARS).chain(['…']).collect(),
         false => name.to_owned(),
     }
+}
+
+/// Returns a text of at most so many characters: of a longer one the whole words that fit, and a mark that it goes on.
+pub(crate) fn clip_text(text: &str, most: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(most) else {
+        return text.to_owned();
+    };
+    let head = text.get(..end).unwrap_or(text);
+    let whole = head
+        .rsplit_once(char::is_whitespace)
+        .map(|(words, _)| words);
+    // A text without spaces is cut where it must be.
+    let kept = whole.filter(|words| words.len() * 2 > head.len());
+    format!("{}…", kept.unwrap_or(head).trim_end())
 }
 
 /// Returns a count with its noun.
@@ -139,6 +158,19 @@ mod tests {
             [0.0, 0.5, 0.998, 1.0].map(percent),
             ["0 %", "50 %", "99.8 %", "100 %"]
         );
+    }
+
+    #[test]
+    fn a_text_that_is_cut_ends_with_a_word_and_a_mark() {
+        assert_eq!(clip_text("Never push to main.", 40), "Never push to main.");
+        assert_eq!(clip_text("Never push to main.", 12), "Never push…");
+        assert_eq!(clip_text("a über-alles", 4), "a üb…");
+        assert_eq!(clip_text("Donaudampfschiff", 5), "Donau…");
+    }
+
+    #[test]
+    fn line_breaks_have_one_form() {
+        assert_eq!(unify_lines("a\r\nb\rc\n"), "a\nb\nc\n");
     }
 
     #[test]

@@ -168,6 +168,12 @@ impl AccessKey {
 }
 
 impl Tenant {
+    /// Returns the tenant of a name.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Tenant {
+        Tenant(name.to_owned())
+    }
+
     /// Returns what opens the names of the tenant's sessions.
     pub(crate) fn scope(&self) -> String {
         match self.0.as_str() {

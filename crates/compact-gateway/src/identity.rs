@@ -28,6 +28,12 @@ const AGENT_HEADER: HeaderName = HeaderName::from_static("x-claude-code-agent-id
 /// The longest name that is taken as it is.
 const LONGEST_NAME: usize = 128;
 
+/// What stands between a session's name and what tells one that a person made of it, such as `parser~before-1`.
+const MADE_FROM: char = '~';
+
+/// The longest name with that.
+const LONGEST_MADE: usize = 200;
+
 /// Whose history it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SessionKey {
@@ -45,6 +51,8 @@ impl SessionKey {
             .iter()
             .find_map(|name| header_text(headers, name));
         let named = named.or(in_body).filter(|name| !name.trim().is_empty());
+        // Whoever copies a name from a page has the scope before it already, which opens no other tenant's.
+        let named = named.map(|name| name.strip_prefix(&scope).unwrap_or(name));
         let agent = header_text(headers, &AGENT_HEADER).filter(|agent| !agent.trim().is_empty());
         let name = named.map(|name| match agent {
             Some(agent) => format!("{scope}{}/{}", plain_name(name), plain_name(agent)),
@@ -54,10 +62,13 @@ impl SessionKey {
     }
 }
 
-/// Returns a name as it is, or a hash of one that is long or odd.
+/// Returns a name as it is, or a hash of one that is long or odd. A slash is odd: what stands before it is a tenant.
 fn plain_name(name: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:@".contains(&b);
-    match name.len() <= LONGEST_NAME && name.bytes().all(is_plain) {
+    let (origin, made) = name.split_once(MADE_FROM).unwrap_or((name, ""));
+    let is_short = origin.len() <= LONGEST_NAME && name.len() <= LONGEST_MADE;
+    let mut parts = origin.bytes().chain(made.bytes());
+    match is_short && !origin.is_empty() && parts.all(|b| is_plain(b) || b == b'~') {
         true => name.to_owned(),
         false => {
             let hash = blake3::hash(name.as_bytes()).to_hex();
@@ -107,6 +118,52 @@ mod tests {
         );
         assert_eq!(name(&[], Some("in-body")), of("in-body"));
         assert_eq!(name(&[], None), None);
+    }
+
+    #[test]
+    fn a_session_that_a_person_made_from_another_one_goes_by_its_name() {
+        for own in [
+            "parser~before-1",
+            "parser~before-1-2~next",
+            "parser@7f~next",
+        ] {
+            let named = name(&[("x-compact-session", own)], None);
+            assert_eq!(named.as_deref(), Some(own));
+        }
+        let long = "n".repeat(LONGEST_NAME);
+        let own = format!("{long}~before-12");
+        assert_eq!(name(&[], Some(&own)), Some(own));
+        for odd in [
+            format!("{long}n"),
+            format!("{long}~{long}"),
+            "~next".to_owned(),
+        ] {
+            assert!(name(&[], Some(&odd)).unwrap().starts_with("name-"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn no_name_leaves_its_tenant() {
+        let of = |text: &str| {
+            let headers =
+                HeaderMap::from_iter([(header::SESSION, HeaderValue::from_str(text).unwrap())]);
+            SessionKey::read(&Tenant::named("alice"), &headers, None).name
+        };
+        for own in ["parser~before-1", "alice/parser~before-1"] {
+            assert_eq!(of(own).as_deref(), Some("alice/parser~before-1"));
+        }
+        for other in [
+            "bob/parser~before-1",
+            "alice/bob/parser",
+            "../bob/parser",
+            "~/bob",
+            "alice/alice/x",
+        ] {
+            let named = of(other).unwrap();
+            assert!(named.starts_with("alice/name-"), "{other}: {named}");
+        }
+        let nobody = name(&[("x-compact-session", "bob/parser~before-1")], None);
+        assert!(nobody.unwrap().starts_with("name-"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct CompactionReading {
     conversation: Conversation,
     /// How many entries at the head are instructions, which no compaction touches.
     leading: usize,
-    tokens: Vec<Tokens>,
+    costs: Vec<EntryCost>,
     names: Vec<Option<EntryHash>>,
     hashes: Vec<EntryHash>,
     ordinals: Vec<Option<u64>>,
@@ -93,12 +93,27 @@ pub struct ViewEntry {
 pub struct EntrySubject {
     /// Who speaks.
     pub role: Role,
-    /// The tool that it calls or that answers.
-    pub tool: Option<String>,
-    /// The file that the call names.
-    pub path: Option<String>,
+    /// The tools that it calls or that answer, in order: one message may have several results.
+    pub calls: Vec<CalledTool>,
     /// Whether it is a summary of ours.
     pub is_summary: bool,
+}
+
+/// A tool that an entry calls, or that answers in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalledTool {
+    /// Its name.
+    pub tool: String,
+    /// The file that the call names.
+    pub path: Option<String>,
+    /// What the call or the answer costs: a part of its entry.
+    pub tokens: Tokens,
+}
+
+/// What an entry costs, and of that each of its blocks.
+struct EntryCost {
+    all: Tokens,
+    blocks: Vec<Tokens>,
 }
 
 impl Manager {
@@ -119,9 +134,9 @@ impl Manager {
             }
         };
         let leading = conversation.leading_instructions();
-        let tokens = count_entries(&conversation.entries, leading, &*self.estimator);
+        let costs = count_entries(&conversation.entries, leading, &*self.estimator);
         Ok(SessionCurve {
-            calls: plot_calls(&conversation.entries, document.as_ref(), &tokens, records),
+            calls: plot_calls(&conversation.entries, document.as_ref(), &costs, records),
             entries: conversation.entries.len(),
             model: conversation.model,
         })
@@ -147,7 +162,7 @@ impl Manager {
             leading,
             ordinals: self.number_entries(record, &conversation, &hashes).await?,
             hashes,
-            tokens: count_entries(&conversation.entries, leading, &*self.estimator),
+            costs: count_entries(&conversation.entries, leading, &*self.estimator),
             names: name_entries(&conversation.entries),
             conversation,
             after,
@@ -219,7 +234,7 @@ impl CompactionReading {
 
     /// Returns what an entry of the input costs.
     pub fn entry_tokens(&self, at: usize) -> Tokens {
-        self.tokens.get(at).copied().unwrap_or_default()
+        self.costs.get(at).map_or(Tokens(0), |cost| cost.all)
     }
 
     /// Returns the name by which an entry of the input is pinned; what says nothing has none.
@@ -254,14 +269,15 @@ impl CompactionReading {
         self.after.as_deref()
     }
 
-    /// Returns what each entry of the input is about.
+    /// Returns what each entry of the input is about, redacted: names come from a model's arguments as bodies do.
     pub fn subjects(&self) -> Vec<EntrySubject> {
-        describe_entries(&self.conversation.entries)
+        let entries = &self.conversation.entries;
+        describe_entries(entries, &self.costs, &|name| self.redact(name))
     }
 
     /// Returns who speaks in a place of the view, and whether it is the summary.
     pub fn view_subject(&self, item: &ViewEntry) -> EntrySubject {
-        describe_entry(&item.entry, &HashMap::new())
+        EntrySubject::of(&item.entry, Vec::new())
     }
 
     /// Returns how an entry of the input begins, on one line of at most `chars` characters.
@@ -332,13 +348,41 @@ fn mark_summary(conversation: &mut Conversation, record: &CompactionRecord) {
 }
 
 /// Counts entries, the instructions at their head apart from the rest, as receipts do.
-fn count_entries(entries: &[Entry], leading: usize, estimator: &dyn Estimator) -> Vec<Tokens> {
+fn count_entries(entries: &[Entry], leading: usize, estimator: &dyn Estimator) -> Vec<EntryCost> {
     let (head, rest) = entries.split_at(leading.min(entries.len()));
     let count = |part: &[Entry]| {
-        let units = part.iter().map(|entry| estimator.count_entry(entry));
-        share_tokens(units, estimator)
+        let blocks = part.iter().map(|entry| count_blocks(entry, estimator));
+        let blocks: Vec<Vec<Units>> = blocks.collect();
+        let framing = estimator.framing_units();
+        let sums = blocks.iter();
+        let sums = sums.map(|blocks| framing + blocks.iter().copied().sum());
+        let tokens = share_tokens(sums, estimator).into_iter();
+        let costs = tokens.zip(blocks).map(|(all, blocks)| EntryCost {
+            blocks: divide_tokens(all, &blocks),
+            all,
+        });
+        costs.collect::<Vec<EntryCost>>()
     };
-    [count(head), count(rest)].concat()
+    count(head).into_iter().chain(count(rest)).collect()
+}
+
+fn count_blocks(entry: &Entry, estimator: &dyn Estimator) -> Vec<Units> {
+    let blocks = entry.blocks.iter();
+    blocks.map(|block| estimator.count_block(block)).collect()
+}
+
+/// Divides tokens in proportion, so that the parts add up to them; nothing has no parts.
+fn divide_tokens(all: Tokens, parts: &[Units]) -> Vec<Tokens> {
+    let whole = u128::from(parts.iter().copied().sum::<Units>().0.max(1));
+    let (mut sum, mut told) = (0_u128, 0_u64);
+    let divide = |part: &Units| {
+        sum += u128::from(part.0);
+        let reached = u64::try_from(u128::from(all.0) * sum / whole).unwrap_or(all.0);
+        let grown = Tokens(reached - told);
+        told = reached;
+        grown
+    };
+    parts.iter().map(divide).collect()
 }
 
 /// Turns units into whole tokens whose sum is that of all units together: each is what the sum grows by.
@@ -378,39 +422,53 @@ fn view_entry(item: &ViewItem, conversation: &Conversation) -> Option<ViewEntry>
 }
 
 /// A tool and the file that its call names.
-type CalledTool = (String, Option<String>);
+type NamedCall = (String, Option<String>);
 
-fn describe_entries(entries: &[Entry]) -> Vec<EntrySubject> {
-    let mut calls: HashMap<String, CalledTool> = HashMap::new();
+fn describe_entries(
+    entries: &[Entry],
+    costs: &[EntryCost],
+    redact: &dyn Fn(&str) -> String,
+) -> Vec<EntrySubject> {
+    let mut named: HashMap<&str, NamedCall> = HashMap::new();
     let mut subjects = Vec::with_capacity(entries.len());
-    for entry in entries {
-        for block in &entry.blocks {
+    for (entry, cost) in entries.iter().zip(costs) {
+        let mut calls = Vec::new();
+        for (block, tokens) in entry.blocks.iter().zip(&cost.blocks) {
             if let Block::ToolCall {
                 id,
                 name,
                 arguments,
             } = block
             {
-                let tool = plain_tool_name(name).into_owned();
-                calls.insert(id.clone(), (tool, named_path(arguments)));
+                let tool = redact(&plain_tool_name(name));
+                let path = named_path(arguments).map(|path| redact(&path));
+                named.insert(id, (tool, path));
             }
+            let id = match block {
+                Block::ToolCall { id, .. } | Block::ToolResult { call: id, .. } => id,
+                _ => continue,
+            };
+            calls.extend(named.get(id.as_str()).map(|(tool, path)| CalledTool {
+                tool: tool.clone(),
+                path: path.clone(),
+                tokens: *tokens,
+            }));
         }
-        subjects.push(describe_entry(entry, &calls));
+        subjects.push(EntrySubject::of(entry, calls));
     }
     subjects
 }
 
-fn describe_entry(entry: &Entry, calls: &HashMap<String, CalledTool>) -> EntrySubject {
-    let mut ids = entry.call_ids().chain(entry.result_ids());
-    let called = ids.find_map(|id| calls.get(id));
-    EntrySubject {
-        role: match entry.has_results() {
-            true => Role::Tool,
-            false => entry.role,
-        },
-        tool: called.map(|(tool, _)| tool.clone()),
-        path: called.and_then(|(_, path)| path.clone()),
-        is_summary: is_summary(entry),
+impl EntrySubject {
+    fn of(entry: &Entry, calls: Vec<CalledTool>) -> EntrySubject {
+        EntrySubject {
+            role: match entry.has_results() {
+                true => Role::Tool,
+                false => entry.role,
+            },
+            calls,
+            is_summary: is_summary(entry),
+        }
     }
 }
 
@@ -433,13 +491,13 @@ fn named_path(arguments: &str) -> Option<String> {
 fn plot_calls(
     entries: &[Entry],
     document: Option<&Document>,
-    tokens: &[Tokens],
+    costs: &[EntryCost],
     records: &[CompactionRecord],
 ) -> Vec<CallPoint> {
     let mut ends = input_ends(records, entries.len()).into_iter().peekable();
     let mut calls: Vec<CallPoint> = Vec::new();
     let (mut size, mut fresh, mut answering) = (0, None, false);
-    for (at, (entry, cost)) in entries.iter().zip(tokens).enumerate() {
+    for (at, (entry, cost)) in entries.iter().zip(costs).enumerate() {
         while let Some((number, _, after)) = ends.next_if(|(_, end, _)| *end <= at) {
             size = after;
             fresh = Some(number);
@@ -456,7 +514,7 @@ fn plot_calls(
             });
         }
         answering = is_answer;
-        size += cost.0;
+        size += cost.all.0;
     }
     calls
 }
@@ -490,6 +548,17 @@ mod tests {
     use compact_core::token::Heuristic;
 
     use super::*;
+
+    #[test]
+    fn parts_of_an_entry_add_up_to_it_in_proportion() {
+        let divide = |all, parts: &[u64]| {
+            let parts: Vec<Units> = parts.iter().copied().map(Units).collect();
+            divide_tokens(Tokens(all), &parts)
+        };
+        assert_eq!(divide(10, &[1, 1, 2]), [2, 3, 5].map(Tokens));
+        assert_eq!(divide(7, &[0, 9]), [0, 7].map(Tokens));
+        assert_eq!(divide(4, &[0]), [Tokens(0)]);
+    }
 
     #[test]
     fn tokens_of_parts_add_up_to_the_tokens_of_all_together() {

@@ -93,7 +93,8 @@ impl Compact {
         };
         let curve = self.session_curve(&records).await?;
         let model = latest.receipt.model().or(curve.model.as_deref());
-        let window = self.window(model).tokens;
+        let window = latest.receipt.window();
+        let window = window.unwrap_or_else(|| self.window(model).tokens);
         Ok(SessionChart::from_session(&curve, &records, window))
     }
 }

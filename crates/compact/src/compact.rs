@@ -305,6 +305,22 @@ impl Compact {
         window.at_most(config.window_limit.map(Tokens))
     }
 
+    /// Returns the window that what is on record is compacted for: the configured one, or else the one that the session
+    /// itself was counted against.
+    pub(crate) fn window_on_record(
+        &self,
+        latest: &CompactionRecord,
+        model: Option<&str>,
+    ) -> Window {
+        match (self.config().max_context_tokens, latest.receipt.window()) {
+            (None, Some(own)) => {
+                let limit = self.config().window_limit.map(Tokens);
+                Window::for_model(Some(own), None).at_most(limit)
+            }
+            _ => self.window(model),
+        }
+    }
+
     /// Returns the estimator that counts tokens for a model.
     pub fn estimator(&self, model: Option<&str>) -> Arc<dyn Estimator> {
         match &self.parts.estimator {

@@ -188,8 +188,9 @@ pub mod overview {
         compaction_numbers,
     };
     pub use compact_core::summarize::{RuleStanding, rule_standings};
+    pub use compact_runtime::manager::FAILED_EVENT;
     pub use compact_runtime::reading::{
-        AnchorKind, CallPoint, CompactionReading, EntrySubject, LeftOutName, NameLoss,
+        AnchorKind, CallPoint, CalledTool, CompactionReading, EntrySubject, LeftOutName, NameLoss,
         SessionCurve, ViewEntry,
     };
 }

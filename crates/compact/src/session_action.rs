@@ -24,8 +24,9 @@ const BRANCHED: &str = "compact.branched";
 /// The origin of a record that has what a session held before a compaction: nothing was compacted.
 pub const BRANCH_ORIGIN: &str = "branch";
 /// What a receipt says of its input, and of how that is read.
-const INPUT_FIELDS: [&str; 8] = [
+const INPUT_FIELDS: [&str; 9] = [
     "model",
+    "window",
     "wire",
     "policy",
     "estimator",

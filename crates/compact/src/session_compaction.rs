@@ -55,7 +55,7 @@ impl Compact {
         let model = model.or(latest.receipt.model());
         let policy = self.config().policy.clone();
         let manager = self.build_manager(store, policy, self.estimator(model))?;
-        let manager = manager.with_window(self.window(model).tokens);
+        let manager = manager.with_window(self.window_on_record(&latest, model).tokens);
         let manager = manager.with_summarizer(self.summarizer(model)?);
         let mut request = base
             .state
@@ -66,6 +66,9 @@ impl Compact {
             // What comes back must not make more of what there is.
             let allowed = manager.measure(&request).await?.measured.budget;
             request = request.with_budget(allowed.min(most));
+        }
+        if budget.is_some() {
+            request = request.as_trial();
         }
         match manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(Some(commit.receipt)),
@@ -241,6 +244,16 @@ mod tests {
                 .mismatches
                 .is_empty()
         );
+    }
+
+    #[tokio::test]
+    async fn a_number_that_does_not_fit_is_no_failure_of_the_session() {
+        let compact = engine();
+        compact_twice(&compact).await;
+        let tried = compact.compact_archived("runs", Some(Tokens(1))).await;
+        assert!(tried.is_err());
+        let told = compact.describe_session("runs").await.unwrap().unwrap();
+        assert_eq!(told.failed, None);
     }
 
     #[tokio::test]

@@ -86,8 +86,6 @@ pub enum SessionOrigin {
 pub(crate) struct SessionCopies {
     /// What left the last one.
     pub(crate) origin: SessionOrigin,
-    /// How many there are.
-    pub(crate) count: u64,
 }
 
 /// Returns the files of each session that has some.
@@ -98,8 +96,7 @@ pub(crate) fn copies_by_session(root: &Path) -> HashMap<String, SessionCopies> {
             FileOrigin::Hook(_) => SessionOrigin::Hook,
             FileOrigin::Run(..) => SessionOrigin::Run,
         };
-        let count = found.get(&file.session).map_or(0, |known| known.count) + 1;
-        found.insert(file.session, SessionCopies { origin, count });
+        found.insert(file.session, SessionCopies { origin });
     }
     found
 }

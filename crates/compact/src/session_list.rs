@@ -8,13 +8,16 @@ use std::collections::{HashMap, HashSet};
 use compact_adapters::journal::{JournalEntry, JournalFact};
 use compact_core::token::Tokens;
 use compact_core::window::Window;
-use compact_runtime::manager::{RETRY_ASKED, is_measure};
-use compact_runtime::port::catalog::{Attempt, CompactionRecord, SessionCatalog, SessionInfo};
+use compact_runtime::manager::{FAILED_EVENT, RETRY_ASKED, is_measure};
+use compact_runtime::port::catalog::{
+    Attempt, CompactionRecord, SessionCatalog, SessionInfo, StoredReceipt,
+};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use crate::compact::Compact;
 use crate::error::Error;
-use crate::session_action::{SessionSource, read_source};
+use crate::session_action::{BRANCH_ORIGIN, SessionSource, read_source};
 use crate::session_files::{self, SessionCopies, SessionOrigin};
 
 /// How long a request counts as news of its session.
@@ -68,10 +71,14 @@ pub struct ListedSession {
     pub window: Window,
     /// Tokens of the history before and after the last compaction.
     pub tokens: Option<(Tokens, Tokens)>,
+    /// What is on record costs as the next request, instructions and tools among it.
+    pub held: Option<Tokens>,
     /// The share of anchors that the last view shows.
     pub retention: Option<f64>,
     /// The last attempt, where it came to nothing after the last compaction.
     pub failed: Option<Attempt>,
+    /// Why that was, where it is on record.
+    pub failure: Option<String>,
     /// The last request, where it was counted lately and after the last compaction.
     pub request: Option<CountedRequest>,
 }
@@ -83,6 +90,24 @@ pub struct ChangeMark {
     compactions: u64,
     last_at: Option<String>,
     journal_bytes: u64,
+    last_request: Option<Timestamp>,
+}
+
+impl ChangeMark {
+    /// Returns whether something happened between another mark and this one.
+    pub fn differs_from(&self, other: &ChangeMark) -> bool {
+        let known = |mark: &ChangeMark| {
+            let ChangeMark {
+                sessions,
+                compactions,
+                last_at,
+                last_request,
+                ..
+            } = mark.clone();
+            (sessions, compactions, last_at, last_request)
+        };
+        known(self) != known(other)
+    }
 }
 
 /// A request of a session.
@@ -137,13 +162,11 @@ impl ListedSession {
         self.request.is_some()
     }
 
-    /// Returns what the next request begins with: the last one with its answer, or what the last compaction left.
+    /// Returns what the next request begins with: the last one with its answer, or what the last compaction left with
+    /// instructions and tools.
     pub fn tokens_now(&self) -> Option<Tokens> {
-        let after = self.tokens.map(|(_, after)| after);
-        self.request
-            .as_ref()
-            .map(|request| request.tokens)
-            .or(after)
+        let counted = self.request.as_ref().map(|request| request.tokens);
+        counted.or(self.held)
     }
 }
 
@@ -189,17 +212,14 @@ impl Compact {
             let asked = requests.get(&info.session_id).map(|request| request.at);
             std::cmp::Reverse(Some(last_time(info)).max(asked))
         });
-        let copies = match self.data_directory() {
-            Some(root) => session_files::copies_by_session(root),
-            None => HashMap::new(),
-        };
+        let copies = self.copies_by_session();
         let total = sessions.len();
         let mut page = Vec::new();
         for info in sessions.into_iter().skip(query.skip).take(query.limit) {
             let copies = copies.get(&info.session_id).copied();
             let request = requests.remove(&info.session_id);
             let origin = find_origin(&*own.catalog, &info, copies).await?;
-            let compactions = count_compactions(&*own.catalog, &info, origin, copies).await?;
+            let compactions = count_compactions(&*store.catalog, &info, origin, copies).await?;
             let listed = self.describe_listed(&*own.catalog, info, request).await?;
             page.push(ListedSession {
                 origin,
@@ -213,9 +233,20 @@ impl Compact {
         })
     }
 
-    /// Returns what differs as soon as a session was compacted, copied or asked: far cheaper than the list.
-    pub async fn change_mark(&self) -> Result<ChangeMark, Error> {
-        let sessions = self.store_to_read()?.catalog.sessions().await?;
+    /// Returns what differs as soon as a session was compacted, copied or asked whose name begins so, and nothing of
+    /// others: far cheaper than the list. The mark before this one spares reading what was noted before.
+    pub async fn change_mark(
+        &self,
+        prefix: &str,
+        before: Option<&ChangeMark>,
+    ) -> Result<ChangeMark, Error> {
+        let mut sessions = self.store_to_read()?.catalog.sessions().await?;
+        sessions.retain(|info| info.session_id.starts_with(prefix));
+        let journal_bytes = self.journal().map_or(0, |journal| journal.newest_bytes());
+        let last_request = match before.filter(|mark| mark.journal_bytes == journal_bytes) {
+            Some(before) => before.last_request,
+            None => self.last_request(prefix),
+        };
         Ok(ChangeMark {
             compactions: sessions.iter().map(|info| info.compactions).sum(),
             last_at: sessions
@@ -223,8 +254,24 @@ impl Compact {
                 .filter_map(|info| info.last_at.clone())
                 .max(),
             sessions: sessions.len(),
-            journal_bytes: self.journal().map_or(0, |journal| journal.newest_bytes()),
+            journal_bytes,
+            last_request,
         })
+    }
+
+    /// Returns when one of these sessions was asked last.
+    fn last_request(&self, prefix: &str) -> Option<Timestamp> {
+        let query = SessionListQuery {
+            prefix,
+            ..SessionListQuery::default()
+        };
+        let requests = self.latest_requests(&query);
+        requests.values().map(|request| request.at).max()
+    }
+
+    fn copies_by_session(&self) -> HashMap<String, SessionCopies> {
+        let root = self.data_directory();
+        root.map_or_else(HashMap::new, session_files::copies_by_session)
     }
 
     /// Adds what the last record and the last attempt say.
@@ -236,14 +283,20 @@ impl Compact {
     ) -> Result<ListedSession, Error> {
         let last = catalog.latest_record(&info.session_id).await?;
         let attempt = catalog.last_attempt(&info.session_id).await?;
+        let tried_at = attempt.as_ref().map(|attempt| attempt.at.clone());
         let since = last.as_ref().map(|record| record.created_at.as_str());
         let failed = attempt.filter(|attempt| {
             let is_failure = !["compacted", RETRY_ASKED].contains(&attempt.outcome.as_str());
             // Both are kept to the millisecond, and only the last attempt is.
             is_failure && since.is_none_or(|at| attempt.at.as_str() >= at)
         });
+        let failure = match &failed {
+            Some(attempt) => find_reason(catalog, &info.session_id, attempt).await?,
+            None => None,
+        };
         if info.last_at.is_none() {
-            info.last_at = failed.as_ref().map(|attempt| attempt.at.clone());
+            let made_at = find_made_at(catalog, &info.session_id).await?;
+            info.last_at = tried_at.or(made_at);
         }
         let compacted_at = since.and_then(|at| at.parse::<Timestamp>().ok());
         let window_then = request.as_ref().and_then(|request| request.window);
@@ -257,16 +310,18 @@ impl Compact {
         let model = model.map(str::to_owned).or(model_then);
         Ok(ListedSession {
             // What the session's own program counted against is right, whatever this one is configured with.
-            window: match window_then {
+            window: match window_then.or(receipt.and_then(|receipt| receipt.window())) {
                 Some(tokens) => Window::for_model(Some(tokens), None),
                 None => self.window(model.as_deref()),
             },
             tokens: receipt.and_then(|r| Some((r.tokens_before()?, r.tokens_after()?))),
+            held: receipt.and_then(count_held),
             retention: receipt.and_then(|receipt| receipt.retention_score()),
             origin: SessionOrigin::Compaction,
             compactions: 0,
             model,
             failed,
+            failure,
             request,
             info,
         })
@@ -317,10 +372,15 @@ impl Compact {
             ..SessionListQuery::default()
         };
         let request = self.latest_requests(&query).remove(session);
+        let copies = self.copies_by_session().remove(session);
+        let origin = find_origin(&*own.catalog, &info, copies).await?;
         let described = self.describe_listed(&*own.catalog, info, request).await?;
-        let is_known = last.is_some() || described.request.is_some() || described.failed.is_some();
+        // What is listed can be opened: a session has a record, a request, an attempt or an event.
+        let is_known =
+            described.info.last_at.is_some() || !own.catalog.events(session).await?.is_empty();
         Ok(is_known.then(|| ListedSession {
             compactions: count_made(&records),
+            origin,
             ..described
         }))
     }
@@ -371,6 +431,45 @@ pub fn compaction_numbers(records: &[CompactionRecord]) -> Vec<Option<usize>> {
     numbers.collect()
 }
 
+/// Returns when a person made a session of another one.
+async fn find_made_at(
+    catalog: &dyn SessionCatalog,
+    session: &str,
+) -> Result<Option<String>, Error> {
+    let events = catalog.events(session).await?;
+    let made = events.iter().find(|event| read_source(event).is_some());
+    let at = made.and_then(|event| event.get("ts")?.as_str());
+    Ok(at.map(str::to_owned))
+}
+
+/// Counts what a session stands with after a record: the view, or what it was before the compaction that was undone, and
+/// instructions and tools, which receipts count apart. What a copy holds is not counted before somebody looks at it.
+fn count_held(receipt: &StoredReceipt) -> Option<Tokens> {
+    let before = || match receipt.origin() {
+        Some(BRANCH_ORIGIN) => receipt.tokens_before(),
+        _ => None,
+    };
+    let history = receipt.tokens_after().or_else(before)?;
+    let fixed = receipt.as_json().get("tokens_fixed");
+    Some(history + Tokens(fixed.and_then(Value::as_u64).unwrap_or(0)))
+}
+
+/// Returns why an attempt failed, as it was recorded with it.
+async fn find_reason(
+    catalog: &dyn SessionCatalog,
+    session: &str,
+    attempt: &Attempt,
+) -> Result<Option<String>, Error> {
+    let events = catalog.events(session).await?;
+    let field = |event: &Value, name: &str| Some(event.get(name)?.as_str()?.to_owned());
+    let is_its_own = |event: &&Value| {
+        field(event, "event").as_deref() == Some(FAILED_EVENT)
+            && field(event, "ts").as_deref() == Some(&*attempt.at)
+    };
+    let own = events.iter().rfind(is_its_own);
+    Ok(own.and_then(|event| field(event, "error")))
+}
+
 /// Returns what left a session.
 async fn find_origin(
     catalog: &dyn SessionCatalog,
@@ -393,12 +492,11 @@ async fn count_compactions(
     origin: SessionOrigin,
     copies: Option<SessionCopies>,
 ) -> Result<u64, Error> {
-    if origin == SessionOrigin::Branch {
+    if origin == SessionOrigin::Branch || copies.is_some() {
         let records = catalog.session_records(&info.session_id).await?;
         return Ok(count_made(&records));
     }
-    let copies = copies.map_or(0, |copies| copies.count);
-    Ok(info.compactions.saturating_sub(copies))
+    Ok(info.compactions)
 }
 
 fn count_made(records: &[CompactionRecord]) -> u64 {
@@ -465,7 +563,8 @@ mod tests {
         let told = compact.describe_session("s").await.unwrap().unwrap();
         assert_eq!(told.last_event(), SessionEvent::Failure);
         assert!(compact.retry_compaction("s").await.unwrap().is_none());
-        assert!(compact.describe_session("s").await.unwrap().is_none());
+        let told = compact.describe_session("s").await.unwrap().unwrap();
+        assert_eq!((told.failed, told.request), (None, None));
     }
 
     #[tokio::test]

@@ -2,7 +2,8 @@
 //! comes next.
 //!
 //! A compaction is judged by the requests that followed it: each read a view instead of the history, and the first of them
-//! had to write the view to the cache. Where fewer followed than that takes, it lost money, and that is told as a loss.
+//! had to write the view to the cache. Where fewer followed than that takes, it lost money, and that is told as a loss. What
+//! somebody asked for beside a session that goes on is no view of it before a request is shorter than the one before.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -205,7 +206,10 @@ struct SessionNotes {
     last: Option<LastRequest>,
     /// Whether anything was ever read from a cache.
     uses_cache: bool,
+    /// The one whose view its requests show.
     compaction: Option<OpenCompaction>,
+    /// Those whose views no request has shown so far, the newest last.
+    unsent: Vec<OpenCompaction>,
 }
 
 struct LastRequest {
@@ -274,6 +278,7 @@ impl ReportBuilder {
         self.count(&entry.session, entry.at, |sum| {
             sum.add_request(usage, cost_usd);
         });
+        self.find_sent(&entry.session, usage);
         let notes = self.sessions.entry(entry.session.clone()).or_default();
         notes.uses_cache |= usage.cache_read_tokens + usage.cache_creation_tokens > 0;
         if let Some(open) = &mut notes.compaction {
@@ -294,9 +299,10 @@ impl ReportBuilder {
         cause: Option<CompactionCause>,
         tokens: (Tokens, Tokens),
     ) {
-        self.close_compaction(&entry.session);
         let cache_seconds = self.cache_seconds;
         let notes = self.sessions.entry(entry.session.clone()).or_default();
+        // A driver sends what it compacts; what a person asks for may be nobody's yet.
+        let is_sent = cause != Some(CompactionCause::Asked) || notes.last.is_none();
         let warmth = notes.last.as_ref().map(|last| {
             let idle = entry.at.duration_since(last.at).as_secs();
             match (notes.uses_cache, idle > cache_seconds) {
@@ -305,7 +311,7 @@ impl ReportBuilder {
                 (true, false) => CacheWarmth::Warm,
             }
         });
-        notes.compaction = Some(OpenCompaction {
+        notes.unsent.push(OpenCompaction {
             receipt: receipt.to_owned(),
             at: entry.at,
             cause,
@@ -314,6 +320,36 @@ impl ReportBuilder {
             price: price_of(entry.model.as_deref()),
             requests: 0,
         });
+        if is_sent {
+            self.show_newest(&entry.session);
+        }
+    }
+
+    /// Finds out from a request whether the newest view is sent: it made the prompt shorter than the one before.
+    fn find_sent(&mut self, session: &str, usage: &Usage) {
+        let notes = self.sessions.entry(session.to_owned()).or_default();
+        let last = notes.last.as_ref().map(|last| last.usage.prompt_tokens());
+        let is_shorter = last.is_none_or(|last| usage.prompt_tokens() < last);
+        if is_shorter && !notes.unsent.is_empty() {
+            self.show_newest(session);
+        }
+    }
+
+    /// Counts what follows for the newest view; the one before it has had its requests, and others were never sent.
+    fn show_newest(&mut self, session: &str) {
+        self.close_compaction(session);
+        let notes = self.sessions.entry(session.to_owned()).or_default();
+        notes.compaction = notes.unsent.pop();
+        self.close_unsent(session);
+    }
+
+    fn close_unsent(&mut self, session: &str) {
+        let notes = self.sessions.get_mut(session);
+        let unsent = notes.map(|notes| std::mem::take(&mut notes.unsent));
+        for open in unsent.into_iter().flatten() {
+            let cost = open.weigh();
+            self.report.compactions.insert(open.receipt, cost);
+        }
     }
 
     fn add_miss(&mut self, entry: &JournalEntry, miss: CacheMiss) {
@@ -354,6 +390,7 @@ impl ReportBuilder {
         let names: Vec<String> = self.sessions.keys().cloned().collect();
         for name in &names {
             self.close_compaction(name);
+            self.close_unsent(name);
         }
         let mut report = self.report;
         report.weeks = self

@@ -13,7 +13,7 @@ use crate::page::PageError;
 use crate::page::chart::pressure_bar;
 use crate::page::layout::{Layout, action_button};
 use crate::page::list::session_address;
-use crate::text::{encode, estimated_tokens, foreign, group_digits, percent, visible};
+use crate::text::{encode, estimated_tokens, foreign, group_digits, percent, unify_lines, visible};
 use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard, Viewer};
 
@@ -156,7 +156,8 @@ async fn begin(
             return Ok(ChatStep::Nothing("Nothing was sent: type a message first."));
         }
         "send" => {
-            tokio::spawn(async move { room.send(form.words.trim()).await });
+            let words = unify_lines(form.words.trim());
+            tokio::spawn(async move { room.send(&words).await });
         }
         "retry" => {
             tokio::spawn(async move { room.retry().await });

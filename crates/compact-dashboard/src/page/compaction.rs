@@ -17,6 +17,7 @@ use crate::page::compaction_table::render_retention;
 use crate::page::layout::{Layout, ListPages, action_button, section};
 use crate::page::left_out::render_left_out;
 use crate::page::list::session_address;
+use crate::page::subject::render_tools;
 use crate::text::{count, encode, foreign, group_digits, minute, visible};
 use crate::visit::{Asked, Visit};
 
@@ -313,7 +314,7 @@ fn render_entry_row(
                     @if let Some(ordinal) = reading.ordinal(at) { "#" (ordinal) " · " }
                     @if let Some(subject) = comparison.subjects.get(at) {
                         (speaker(subject))
-                        @if let Some(tool) = &subject.tool { " · " (foreign(tool)) }
+                        (render_tools(subject))
                     }
                     " · " (count(reading.entry_tokens(at).0, "token", "tokens"))
                     " · " a href=(address) { "whole entry" }

@@ -16,6 +16,7 @@ use crate::page::compaction::{entry_row_address, name_compaction};
 use crate::page::compaction_table::compaction_address;
 use crate::page::layout::{Layout, action_button};
 use crate::page::list::session_address;
+use crate::page::subject::render_calls;
 use crate::text::{count, encode, estimated_tokens, foreign, group_digits, visible};
 use crate::visit::{Asked, Visit};
 use crate::{Dashboard, Viewer};
@@ -169,8 +170,7 @@ fn render_source(found: &FoundEntry, comparison: &Comparison) -> Markup {
         p.source {
             @if let Some(subject) = subject {
                 (speaker(subject))
-                @if let Some(tool) = &subject.tool { " · " (foreign(tool)) }
-                @if let Some(path) = &subject.path { " · " code { (foreign(path)) } }
+                (render_calls(subject))
                 " · "
             }
             (estimated_tokens(found.reading.entry_tokens(found.at).0))

@@ -95,7 +95,7 @@ impl<'a> Layout<'a> {
             nav.main aria-label="Pages" {
                 a href=(link("/")) { "Sessions" }
                 a href=(link("/money")) { "Money" }
-                @if self.dashboard.chats.is_some() { a href=(link("/chat")) { "Chat" } }
+                @if self.dashboard.chats.is_some() && self.dashboard.actions == ActionMode::Allowed { a href=(link("/chat")) { "Chat" } }
             }
         }
     }

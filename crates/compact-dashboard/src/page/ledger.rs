@@ -12,11 +12,14 @@ use crate::Dashboard;
 use crate::page::PageError;
 use crate::page::layout::{Layout, section};
 use crate::page::list::session_address;
-use crate::text::{count, encode, foreign};
+use crate::text::{clip_text, count, encode, foreign};
 use crate::visit::{Asked, Visit};
 
 /// How many facts of a kind are shown, the newest first.
 const SHOWN: usize = 60;
+
+/// How many characters of a fact are shown.
+const LONGEST_FACT: usize = 400;
 
 /// What the address asks for.
 #[derive(Debug, Deserialize)]
@@ -106,7 +109,7 @@ fn read_facts(facts: &Value, kind: &str, ledger: &Ledger) -> Vec<ShownFact> {
 fn render_fact(dashboard: &Dashboard, receipt: &str, fact: &ShownFact) -> Markup {
     let pointer = format!("{receipt}#{}", fact.ordinal);
     let address = dashboard.link(&format!("/entry?pointer={}", encode(&pointer)));
-    let shown: String = fact.text.chars().take(400).collect();
+    let shown = clip_text(&fact.text, LONGEST_FACT);
     html! {
         li {
             p { @if fact.standing == RuleStanding::Revoked { s { (foreign(&shown)) } } @else { (foreign(&shown)) } }

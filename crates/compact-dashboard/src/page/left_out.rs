@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::Dashboard;
 use crate::page::layout::section;
-use crate::text::{count, encode, foreign, group_digits};
+use crate::text::{clip_text, count, encode, foreign, group_digits};
 
 /// How many names are shown at once, and how many on demand.
 const OPEN: usize = 24;
@@ -112,7 +112,7 @@ impl NameList<'_> {
         let receipt: String = self.record.receipt_id.chars().take(RECEIPT_CHARS).collect();
         let pointer = encode(&format!("{receipt}#{}", name.ordinal));
         let address = self.dashboard.link(&format!("/entry?pointer={pointer}"));
-        let text = clip(&name.text);
+        let text = clip_text(&name.text, RULE_CHARS);
         html! {
             li { a href=(address) {
                 @match name.kind {
@@ -122,12 +122,5 @@ impl NameList<'_> {
                 }
             } }
         }
-    }
-}
-
-fn clip(text: &str) -> String {
-    match text.chars().count() > RULE_CHARS {
-        true => text.chars().take(RULE_CHARS).chain(['…']).collect(),
-        false => text.to_owned(),
     }
 }

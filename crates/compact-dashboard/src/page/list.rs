@@ -280,12 +280,18 @@ fn render_row(dashboard: &Dashboard, listed: &ListedSession, now: Timestamp) -> 
             td.from data-label="From" { (source_name(listed)) }
             td data-label="Model" { @match &listed.model { Some(model) => (foreign(model)), None => span.quiet.none { "–" } } }
             td.number data-label="Window" { (render_pressure(listed)) }
-            td.number data-label="Compactions" {
-                @if listed.last_event() == SessionEvent::Copy { span.quiet.none { "–" } } @else { (group_digits(listed.compactions)) }
-            }
+            td.number data-label="Compactions" { (render_count(listed)) }
             td.number data-label="Kept" { @match listed.retention { Some(share) => (percent(share)), None => span.quiet.none { "–" } } }
             td.number data-label="Last" { (render_last_event(listed, now)) }
         }
+    }
+}
+
+/// Shows how often a session was compacted; of one that only copies were left of, nobody here knows.
+pub(crate) fn render_count(listed: &ListedSession) -> Markup {
+    match listed.last_event() {
+        SessionEvent::Copy => html! { span.quiet.none { "–" } },
+        _ => html! { (group_digits(listed.compactions)) },
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod money;
 pub(crate) mod original;
 pub(crate) mod session;
 pub(crate) mod start;
+pub(crate) mod subject;
 
 use axum::response::{IntoResponse, Response};
 use compact::{Error, ErrorKind};

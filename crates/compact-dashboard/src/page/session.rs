@@ -7,11 +7,12 @@ use compact::Error;
 use compact::chart::{ChartSize, SessionChart};
 use compact::message::EntryHash;
 use compact::overview::{
-    CompactionReading, ListedSession, SessionCurve, SessionSource, compaction_numbers,
+    CompactionReading, CountedRequest, ListedSession, SessionCurve, SessionSource,
+    compaction_numbers,
 };
 use compact::spending::{ColdResume, SpendingQuery, SpendingReport};
 use compact::store::CompactionRecord;
-use compact::token::Tokens;
+use compact::token::{Tokens, WindowSource};
 use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
@@ -26,10 +27,11 @@ use crate::page::chart::{pressure_bar, share_bar};
 use crate::page::chat::{chat_address, open_chats};
 use crate::page::compaction_table::{compaction_address, is_branch, render_compactions};
 use crate::page::layout::{Layout, action_button, section};
-use crate::page::list::session_address;
+use crate::page::list::{render_count, session_address};
+use crate::page::subject::render_calls;
 use crate::text::{
     count, dollars, encode, estimate_note, estimated_tokens, foreign, group_digits, minute,
-    percent, time_ago,
+    percent, time_ago, visible,
 };
 use crate::visit::{Asked, Visit};
 use crate::{ActionMode, Dashboard, Viewer};
@@ -117,7 +119,10 @@ struct WindowFill {
 impl SessionFacts {
     /// Returns the window that its requests were counted against, or else that of its model.
     fn window(&self, dashboard: &Dashboard) -> u64 {
-        let known = self.state.as_ref().filter(|state| state.model.is_some());
+        let is_known = |state: &&ListedSession| {
+            state.model.is_some() || state.window.source == WindowSource::Explicit
+        };
+        let known = self.state.as_ref().filter(is_known);
         let model = self
             .digest
             .as_ref()
@@ -143,14 +148,12 @@ impl SessionFacts {
         if let Some(request) = &state.request {
             return fill(request.tokens.0, "with the last request and its answer", "");
         }
-        let latest = self.records.last()?;
-        if let Some(after) = latest.receipt.tokens_after() {
-            let tokens = after.0 + fixed_tokens(latest);
-            return fill(tokens, "after the last compaction", "≈ ");
-        }
-        if is_branch(latest) {
-            let tokens = latest.receipt.tokens_before()?.0 + fixed_tokens(latest);
-            return fill(tokens, "before the compaction that was undone", "≈ ");
+        if let Some(held) = state.tokens_now() {
+            let since = match self.records.last().is_some_and(is_branch) {
+                true => "before the compaction that was undone",
+                false => "after the last compaction",
+            };
+            return fill(held.0, since, "≈ ");
         }
         let last = self.digest.as_ref().ok()?.curve.calls.last()?;
         let mark = if last.usage.is_some() { "" } else { "≈ " };
@@ -216,10 +219,10 @@ fn render_state(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFac
                 (estimate_note())
             }
             @if let Some(resume) = spent.resumes.first() { (render_resume(resume)) }
-            (render_failure(dashboard, state, now))
+            (render_failure(dashboard, state, facts))
             dl.facts {
                 div { dt { "Model" } dd { @match model { Some(model) => (foreign(model)), None => "not named" } } }
-                div { dt { "Compactions" } dd { (group_digits(state.compactions)) } }
+                div { dt { "Compactions" } dd { (render_count(state)) } }
                 @if let Some(digest) = digest.filter(|digest| digest.curve.entries > 0) {
                     div { dt { "Calls archived" } dd { (group_digits(digest.curve.calls.len() as u64)) } }
                     div { dt { "Entries" } dd { (group_digits(digest.curve.entries as u64)) } }
@@ -250,28 +253,43 @@ fn render_resume(resume: &ColdResume) -> Markup {
     }
 }
 
-/// Shows a compaction that came to nothing, with the way to try it again.
-fn render_failure(dashboard: &Dashboard, state: &ListedSession, now: Timestamp) -> Markup {
-    let fields = [("name", state.info.session_id.as_str())];
+/// Shows a compaction that came to nothing, with the way to try it again: from here that takes something archived.
+fn render_failure(dashboard: &Dashboard, state: &ListedSession, facts: &SessionFacts) -> Markup {
+    let name = state.info.session_id.as_str();
     html! {
         @if let Some(failed) = &state.failed {
             div.notice.warning role="alert" {
-                p { "The last compaction failed, " (time_ago(Some(&failed.at), now)) ", at "
-                    (estimated_tokens(failed.tokens)) (explain_failure(&failed.outcome)) ". Nothing was changed." }
-                (action_button(dashboard, "/do/retry", "Retry", &fields))
+                p { "The last compaction failed, " (time_ago(Some(&failed.at), facts.now)) ", at "
+                    (estimated_tokens(failed.tokens)) (explain_failure(state)) ". Nothing was changed." }
+                @if !facts.records.is_empty() {
+                    (action_button(dashboard, "/do/retry", "Retry", &[("name", name)]))
+                } @else if is_open_chat(dashboard, name) {
+                    a.button href=(chat_address(dashboard, name)) { "Try again in the chat" }
+                } @else {
+                    p { "Nothing of it is archived, so that it cannot be tried again from here: its own program does so by itself as it goes on." }
+                }
             }
         }
     }
 }
 
 /// Returns why an attempt came to nothing, in words; nothing where it is not known.
-fn explain_failure(outcome: &str) -> &'static str {
-    match outcome {
-        "insufficient" => ": what must stay leaves the trigger reached",
-        "does_not_fit" => ": what must stay does not fit",
-        "store_failed" => ": the store could not be written",
-        _ => "",
-    }
+fn explain_failure(state: &ListedSession) -> String {
+    let outcome = state.failed.as_ref().map(|failed| failed.outcome.as_str());
+    let words = match (&state.failure, outcome) {
+        (Some(reason), _) => reason.as_str(),
+        (None, Some("insufficient")) => "what must stay leaves the trigger reached",
+        (None, Some("does_not_fit")) => "what must stay does not fit",
+        (None, Some("store_failed")) => "the store could not be written",
+        _ => return String::new(),
+    };
+    format!(": {}", visible(words.trim_end_matches('.')))
+}
+
+/// Returns whether the conversation of a session is open on the page to talk in.
+fn is_open_chat(dashboard: &Dashboard, name: &str) -> bool {
+    let chats = open_chats(dashboard, &Viewer::default());
+    chats.iter().any(|(chat, _)| chat == name)
 }
 
 /// Shows what there is to do with a session.
@@ -297,7 +315,7 @@ fn render_actions(dashboard: &Dashboard, state: &ListedSession) -> Markup {
                 a.button href=(to("new")) { "Start New Session…" }
                 a.button href=(to("ledger")) { "What it remembers" }
             }
-            @if open_chats(dashboard, &Viewer::default()).iter().any(|(chat, _)| chat == name) {
+            @if is_open_chat(dashboard, name) {
                 a.button href=(chat_address(dashboard, name)) { "Go on talking" }
             }
             a.button href=(to("original")) download { "Download the original" }
@@ -344,17 +362,19 @@ fn render_source(dashboard: &Dashboard, own: &str, source: &SessionSource) -> Ma
                 SessionSource::Start { .. } => {
                     p { "It begins with what " a href=(other) { (foreign(session)) }
                         " knew after " a href=(compaction) { "a compaction" } "." }
-                    p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}"))) download { "Download the first message" } }
+                    p.actions { a.button.first href=(dashboard.link(&format!("/carried?name={name}&receipt={id}"))) download { "Download the first message" } }
                 },
             }
     }
 }
 
 fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFacts) -> Markup {
-    let latest = facts.records.last();
-    let since = latest.and_then(|record| record.created_at.parse::<Timestamp>().ok());
-    let requests = facts.spent.requests.iter();
-    let (before, later): (Vec<_>, Vec<_>) = requests.partition(|request| Some(request.at) <= since);
+    let since = facts.records.last().and_then(made_at);
+    let requests = &facts.spent.requests;
+    let later: Vec<&CountedRequest> = requests
+        .iter()
+        .filter(|request| Some(request.at) > since)
+        .collect();
     if curve.calls.is_empty() && later.is_empty() {
         return html! {};
     }
@@ -363,18 +383,23 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
     let numbers = compaction_numbers(&facts.records);
     let made = facts.records.iter().zip(numbers);
     let made = made.filter_map(|(record, number)| number.map(|_| record));
+    // Where every call was counted by its provider, nothing is estimated, and it is known when each was.
+    let is_counted = !requests.is_empty() && requests.len() >= chart.calls.len();
     for (mark, record) in chart.marks.iter_mut().zip(made) {
         mark.address = Some(compaction_address(dashboard, record));
-    }
-    // Where every call was counted by its provider, nothing is estimated.
-    let is_counted = before.len() == chart.calls.len();
-    if is_counted {
-        chart.calls = before.iter().map(|request| request.prompt.0).collect();
+        if is_counted {
+            let before = |request: &&CountedRequest| Some(request.at) <= made_at(record);
+            mark.call = requests.iter().filter(before).count();
+        }
     }
     if !later.is_empty() {
         chart.last_view = None;
-        let prompts = later.iter().map(|request| request.prompt.0);
-        chart.calls.extend(prompts);
+    }
+    match is_counted {
+        true => chart.calls = requests.iter().map(|request| request.prompt.0).collect(),
+        false => chart
+            .calls
+            .extend(later.iter().map(|request| request.prompt.0)),
     }
     let calls = curve.calls.iter();
     let reported = match is_counted {
@@ -399,6 +424,11 @@ fn render_curve(dashboard: &Dashboard, curve: &SessionCurve, facts: &SessionFact
             }
     };
     section("calls", &html! { "Tokens sent with each call" }, &body)
+}
+
+/// Returns when a compaction was recorded.
+fn made_at(record: &CompactionRecord) -> Option<Timestamp> {
+    record.created_at.parse().ok()
 }
 
 /// Shows what filled the window when it was compacted last.
@@ -497,8 +527,7 @@ impl LargestEntries<'_> {
                 p.source {
                     @if let Some(ordinal) = self.reading.ordinal(entry.at) { "#" (ordinal) " · " }
                     strong { (count(entry.tokens, "token", "tokens")) } " · " (speaker(&entry.subject))
-                    @if let Some(tool) = &entry.subject.tool { " · " (foreign(tool)) }
-                    @if let Some(path) = &entry.subject.path { " · " code { (foreign(path)) } }
+                    (render_calls(&entry.subject))
                     @if !entry.subject.is_summary && EntryPlace::find(self.reading, entry.at, self.latest) == EntryPlace::Left { " · " span.fate.dropped { "not whole in the view any more" } }
                 }
                 p.opening { a href=(address) { (foreign(&self.reading.opening(entry.at, OPENING))) } }

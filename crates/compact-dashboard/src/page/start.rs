@@ -6,6 +6,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::action::find_compaction;
 use crate::page::PageError;
 use crate::page::layout::Layout;
 use crate::page::list::session_address;
@@ -23,6 +24,8 @@ const SAID: &str = include_str!("../../templates/said_last.md");
 #[derive(Debug, Deserialize)]
 pub(crate) struct StartQuery {
     name: String,
+    /// The compaction whose memory is meant; by default the last one.
+    receipt: Option<String>,
 }
 
 impl Asked for StartQuery {
@@ -42,8 +45,18 @@ pub(crate) async fn show(visit: Visit<StartQuery>) -> Result<Markup, PageError> 
 pub(crate) async fn download(
     visit: Visit<StartQuery>,
 ) -> Result<impl IntoResponse + use<>, PageError> {
-    let compact = &visit.dashboard.compact;
-    let memory = compact.carried_memory(&visit.asked.name).await?;
+    let (dashboard, query) = (&*visit.dashboard, &visit.asked);
+    let source = match &query.receipt {
+        // Of another session a receipt tells nothing.
+        Some(receipt) => {
+            find_compaction(dashboard, &query.name, receipt)
+                .await?
+                .record
+                .receipt_id
+        }
+        None => query.name.clone(),
+    };
+    let memory = dashboard.compact.carried_memory(&source).await?;
     let headers = [
         (CONTENT_TYPE, "text/markdown; charset=utf-8"),
         (
@@ -95,7 +108,7 @@ fn render(dashboard: &Dashboard, name: &str, memory: &CarriedMemory) -> Markup {
                     }
                 }
             }
-            a.button href=(dashboard.link(&format!("/carried?name={}", encode(name)))) download { "Download the first message" }
+            a.button href=(dashboard.link(&format!("/carried?name={}&receipt={}", encode(name), encode(&memory.receipt)))) download { "Download the first message" }
         }
     };
     let layout = Layout::new(dashboard, "A new session")

@@ -1,11 +1,15 @@
 //! Who is let in, and who may change something.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Extension;
 use axum::body::Body;
+use axum::{Extension, Router};
+use compact::Compact;
 use compact_dashboard::{ActionMode, Dashboard, HostRule, Viewer, router};
 use http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use crate::scene::{HOST, Scene, body_text, compact_session, engine, get, post, turns};
@@ -141,4 +145,57 @@ async fn a_tenant_sees_its_own_sessions_only() {
         let (status, text) = ask(path.clone()).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {text}");
     }
+}
+
+#[tokio::test]
+async fn pages_that_only_show_lead_to_no_chat() {
+    let dashboard = Dashboard::new(engine(), "", ActionMode::ReadOnly, HostRule::Loopback);
+    let dashboard = dashboard.unwrap().with_chat(engine(), None);
+    let answer = router(Arc::new(dashboard)).oneshot(get("/")).await.unwrap();
+    let list = body_text(answer).await;
+    assert!(!list.contains("href=\"/chat\""), "{list}");
+}
+
+/// A dashboard as a tenant sees it.
+fn service_of(scope: &str, compact: Compact) -> Router {
+    let dashboard = Dashboard::new(compact, "", ActionMode::Allowed, HostRule::Loopback);
+    let scope = scope.to_owned();
+    router(Arc::new(dashboard.unwrap())).layer(Extension(Viewer { scope }))
+}
+
+#[tokio::test]
+async fn a_tenant_is_told_what_its_new_sessions_are_called() {
+    let compact = engine();
+    let receipt = compact_session(&compact, "alice/runs", &turns(40, "")).await;
+    let service = service_of("alice/", compact);
+    let ask = async |request| body_text(service.clone().oneshot(request).await.unwrap()).await;
+    let page = ask(get("/session?name=alice%2Fruns")).await;
+    let (_, token) = page.split_once("name=\"token\" value=\"").unwrap();
+    let token = token.split_once('"').unwrap().0;
+    let fields = [
+        ("token", token),
+        ("name", "alice/runs"),
+        ("receipt", receipt.as_str()),
+        ("new", "zz"),
+    ];
+    let told = ask(post("/do/start", &fields)).await;
+    assert!(told.contains("begins with “alice/”"), "{told}");
+}
+
+#[tokio::test]
+async fn a_tenants_pages_are_told_of_its_own_sessions_alone() {
+    let compact = engine();
+    compact_session(&compact, "alice/runs", &turns(40, "")).await;
+    let service = service_of("alice/", compact.clone());
+    let answer = service.oneshot(get("/live?seen=0")).await.unwrap();
+    let mut events = answer.into_body();
+    let heard = async |events: &mut Body| {
+        let waited = timeout(Duration::from_millis(1_600), events.frame()).await;
+        waited.is_ok()
+    };
+    assert!(!heard(&mut events).await);
+    compact_session(&compact, "bob/runs", &turns(40, "")).await;
+    assert!(!heard(&mut events).await, "what another one does is told");
+    compact_session(&compact, "alice/more", &turns(41, "")).await;
+    assert!(heard(&mut events).await);
 }

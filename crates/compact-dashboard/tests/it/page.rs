@@ -2,10 +2,22 @@
 
 use compact_dashboard::ActionMode;
 
-use compact::overview::NameLoss;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use compact::clock::{Clock, ManualClock};
+use compact::format::Format;
+use compact::overview::{FAILED_EVENT, NameLoss};
+use compact::reset::ResetOutcome;
+use compact::store::Attempt;
 use compact::token::Tokens;
+use compact::{Compact, History};
 use http::StatusCode;
 use http::header::LOCATION;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, body_text, compact_session, get, post, turns};
@@ -671,4 +683,277 @@ async fn a_blank_message_is_told_and_not_refused() {
         list.contains("Open chats") && list.contains("/chat?session=one"),
         "{list}"
     );
+}
+
+/// Turns in which the model reads a file whose name has a secret in it, and then a large one.
+fn turns_with_a_secret(secret: &str) -> Vec<Value> {
+    let turn = |n: usize| {
+        let path = json!({ "path": format!("/srv/in?token={secret}") }).to_string();
+        let call = json!({"id": format!("c{n}"), "type": "function", "function": {"name": "Read", "arguments": path}});
+        [
+            json!({"role": "user", "content": format!("Step {n}.")}),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": format!("c{n}"), "content": format!("let total = cart.sum({n});\n").repeat(60)}),
+        ]
+    };
+    (0..40).flat_map(turn).collect()
+}
+
+#[tokio::test]
+async fn a_secret_in_the_name_of_a_file_is_redacted_wherever_the_name_stands() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let secret = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6";
+    let messages = turns_with_a_secret(secret);
+    let receipt = compact_session(&scene.compact, "runs", &messages).await;
+    let session = scene.page("/session?name=runs").await;
+    assert!(session.contains("<h3>By file</h3>"), "{session}");
+    assert!(session.contains("/srv/in?token="), "{session}");
+    for path in [
+        "/session?name=runs".to_owned(),
+        format!("/compaction?name=runs&receipt={receipt}"),
+        format!("/entry?name=runs&receipt={receipt}&at=1"),
+        format!("/entry?name=runs&receipt={receipt}&at=2"),
+    ] {
+        let page = scene.page(&path).await;
+        assert!(!page.contains(secret), "{path}: {page}");
+    }
+}
+
+/// Turns of two calls at once, whose results stand in one message: few words of the first, many of the second.
+fn parallel_turns() -> String {
+    let turn = |n: usize| {
+        let call = |id: &str, name: &str, path: &str| json!({"type": "tool_use", "id": format!("{id}{n}"), "name": name, "input": {"path": path}});
+        let answer = |id: &str, words: String| json!({"type": "tool_result", "tool_use_id": format!("{id}{n}"), "content": words});
+        [
+            json!({"role": "user", "content": format!("Step {n}.")}),
+            json!({"role": "assistant", "content": [call("g", "Grep", "src"), call("r", "Read", "src/cart.rs")]}),
+            json!({"role": "user", "content": [answer("g", format!("{n} hits")), answer("r", format!("let total = cart.sum({n});\n").repeat(40))]}),
+            json!({"role": "assistant", "content": format!("Step {n} is done.")}),
+        ]
+    };
+    let messages: Vec<Value> = (0..60).flat_map(turn).collect();
+    json!({"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": messages}).to_string()
+}
+
+#[tokio::test]
+async fn each_of_several_results_in_one_message_is_its_own_tools_and_files() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let mut session = scene.compact.session("runs");
+    let body = History::from(parallel_turns()).in_format(Format::Anthropic);
+    let prompt = session.compact(body, None).await.unwrap();
+    let receipt = prompt.receipt().unwrap().receipt_id.clone();
+    let page = scene.page("/session?name=runs").await;
+    for (title, large, small) in [
+        ("By tool", "Read", "Grep"),
+        ("By file", "src/cart.rs", "src"),
+    ] {
+        let (_, part) = page.split_once(&format!("<h3>{title}</h3>")).unwrap();
+        let of = |name: &str| {
+            let (_, row) = part.split_once(&format!("<bdi>{name}</bdi>")).unwrap();
+            let (_, number) = row.split_once("<span class=\"number\">").unwrap();
+            let number = number.split_once('<').unwrap().0.replace(',', "");
+            number.parse::<u64>().unwrap()
+        };
+        assert!(of(large) > 10 * of(small), "{title}: {page}");
+    }
+    let entry = scene
+        .page(&format!("/entry?name=runs&receipt={receipt}&at=2"))
+        .await;
+    let line = "<bdi>Grep</bdi> · <code><bdi>src</bdi></code> · <bdi>Read</bdi> · <code><bdi>src/cart.rs</bdi></code>";
+    assert!(entry.contains(line), "{entry}");
+}
+
+#[tokio::test]
+async fn a_first_compaction_that_failed_is_explained_and_not_offered_again_where_nothing_is_archived()
+ {
+    let scene = Scene::new(ActionMode::Allowed);
+    scene.fail_attempt("fresh").await;
+    let at = scene.compact.clock().timestamp();
+    let attempt = Attempt {
+        at: at.clone(),
+        turn: String::new(),
+        outcome: "failed".to_owned(),
+        tokens: 9_000,
+    };
+    let event =
+        json!({"event": FAILED_EVENT, "error": "the summarizer failed: status 500", "ts": at});
+    let catalog = scene.compact.store_to_write().unwrap().catalog;
+    catalog.save_attempt("fresh", &attempt).await.unwrap();
+    catalog.save_event("fresh", &event).await.unwrap();
+    let page = scene.page("/session?name=fresh").await;
+    assert!(
+        page.contains(": the summarizer failed: status 500. Nothing was changed."),
+        "{page}"
+    );
+    assert!(
+        !page.contains("/do/retry") && page.contains("its own program does so"),
+        "{page}"
+    );
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let token = scene.token("/session?name=runs").await;
+    let fields = [("token", token.as_str()), ("name", "fresh")];
+    let answer = scene.send(post("/do/retry", &fields)).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let list = scene.page("/").await;
+    assert!(list.contains("compaction failed"), "{list}");
+    // An earlier version took the failure back, and left a row of which nothing was known.
+    scene.compact.retry_compaction("fresh").await.unwrap();
+    let list = scene.page("/").await;
+    assert!(list.contains("/session?name=fresh"), "{list}");
+    scene.page("/session?name=fresh").await;
+}
+
+/// A conversation that its driver reset by itself, in a window of 4,000 tokens.
+async fn reset_by_itself(folder: &Path) {
+    let builder = Compact::builder().data_directory(folder).window(4_000);
+    let compact = builder.build().unwrap();
+    let base = vec![json!({"role": "system", "content": "You port parsers."})];
+    let mut session = compact.reset_session("runs", &base).unwrap();
+    let say = |text: &str| json!({"role": "user", "content": text});
+    session.begin_turn(&say("Port the parser.")).await.unwrap();
+    let answer = json!({"role": "assistant", "content": "Step done. ".repeat(1_200)});
+    session.append(&[answer]).unwrap();
+    let outcome = session.begin_turn(&say("Now the lexer.")).await.unwrap();
+    assert!(
+        matches!(outcome, ResetOutcome::Compacted { .. }),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_is_shown_in_its_own_window_and_so_is_a_copy_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    reset_by_itself(folder.path()).await;
+    let other = Compact::builder().data_directory(folder.path());
+    let scene = Scene::over(other.build().unwrap(), ActionMode::Allowed);
+    let receipt = scene.compact.session_records("runs").await.unwrap();
+    let receipt = receipt[0].receipt_id.as_str();
+    act(&scene, "undo", &[("name", "runs"), ("receipt", receipt)]).await;
+    assert!(scene.page("/").await.contains(" of 4k"));
+    for name in ["runs", "runs~before-1"] {
+        let page = scene.page(&format!("/session?name={name}")).await;
+        assert!(page.contains(" of 4,000 tokens"), "{name}: {page}");
+    }
+    // What is compacted from here is compacted for that window, too.
+    let fields = [("name", "runs"), ("budget", "300")];
+    act(&scene, "compact", &fields).await;
+    let page = scene.page("/session?name=runs").await;
+    assert!(page.contains(" of 4,000 tokens"), "{page}");
+}
+
+#[tokio::test]
+async fn a_reset_that_the_driver_made_by_itself_is_not_told_as_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    reset_by_itself(folder.path()).await;
+    let compact = Compact::builder().data_directory(folder.path());
+    let scene = Scene::over(compact.build().unwrap(), ActionMode::Allowed);
+    let page = scene.page("/session?name=runs").await;
+    assert!(!page.contains("asked for"), "{page}");
+    assert!(
+        page.contains("trigger reached") || page.contains("over the window"),
+        "{page}"
+    );
+}
+
+/// Notes requests of a session as a live driver does: one for each second and size of its prompt.
+fn note_requests(folder: &Path, session: &str, requests: impl Iterator<Item = (Timestamp, u64)>) {
+    let journal = folder.join("journal");
+    std::fs::create_dir_all(&journal).unwrap();
+    for (at, prompt) in requests {
+        let line = json!({"ts": at.to_string(), "event": "compact.usage", "session_id": session, "model": "m", "max": 20_000, "turn_input": prompt, "turn_output": 20});
+        let day = at.to_zoned(TimeZone::UTC).date().iso_week_date();
+        let week = format!("{}-W{:02}.jsonl", day.year(), day.week());
+        let mut file = OpenOptions::new();
+        let file = file.append(true).create(true).open(journal.join(week));
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_chart_of_a_live_session_has_each_compaction_where_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Timestamp::now() - SignedDuration::from_hours(1);
+    let second = |n: i64| begin + SignedDuration::from_secs(n);
+    let clock = Arc::new(ManualClock::new(second(100)));
+    let builder = Compact::builder().data_directory(folder.path());
+    let builder = builder
+        .window(20_000)
+        .clock(Arc::clone(&clock) as Arc<dyn Clock>);
+    let scene = Scene::over(builder.build().unwrap(), ActionMode::Allowed);
+    compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    clock.advance(SignedDuration::from_secs(100));
+    let fields = [("name", "runs"), ("budget", "1500")];
+    act(&scene, "compact", &fields).await;
+    let seconds = (0..45).chain(110..115).chain(210..213);
+    let requests = seconds.map(|n| (second(n), 5_000 + n.unsigned_abs()));
+    note_requests(folder.path(), "runs", requests);
+    let page = scene.page("/session?name=runs").await;
+    for call in [45.0, 50.0] {
+        let place = format!("cx=\"{:.1}\"", 56.0 + call / 52.0 * 892.0);
+        assert!(page.contains(&place), "{place} {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_and_the_page_of_a_session_agree_on_how_full_it_is() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let mut messages = vec![json!({"role": "system", "content": "Be careful. ".repeat(900)})];
+    messages.extend(turns(40, ""));
+    let receipt = compact_session(&scene.compact, "runs", &messages).await;
+    act(&scene, "undo", &[("name", "runs"), ("receipt", &receipt)]).await;
+    let list = scene.page("/").await;
+    for name in ["runs", "runs~before-1"] {
+        let (_, row) = list.split_once(&format!("<bdi>{name}</bdi>")).unwrap();
+        let (_, title) = row.split_once("<span class=\"pressure\" title=\"").unwrap();
+        let (told, _) = title.split_once(" of ").unwrap();
+        let page = scene.page(&format!("/session?name={name}")).await;
+        assert!(
+            page.contains(&format!("<strong>{told}</strong>")),
+            "{name} {told}: {page}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_new_session_keeps_the_first_message_that_it_was_started_with() {
+    let scene = Scene::new(ActionMode::Allowed);
+    let receipt = compact_session(&scene.compact, "runs", &turns(40, "")).await;
+    let place = [("name", "runs"), ("receipt", receipt.as_str())];
+    let started = act(
+        &scene,
+        "start",
+        &[&place[..], &[("new", "runs~next")]].concat(),
+    )
+    .await;
+    let page = scene.page(&started).await;
+    let (_, link) = page.split_once("href=\"/carried?").unwrap();
+    let link = link.split_once('"').unwrap().0.replace("&amp;", "&");
+    let link = format!("/carried?{link}");
+    let message = scene.page(&link).await;
+    act(&scene, "compact", &[("name", "runs"), ("budget", "1500")]).await;
+    assert_ne!(scene.page("/carried?name=runs").await, message);
+    assert_eq!(scene.page(&link).await, message);
+    let list = scene.page("/").await;
+    let (_, row) = list.split_once("<bdi>runs~next</bdi>").unwrap();
+    let (_, last) = row.split_once("data-label=\"Last\">").unwrap();
+    assert!(last.starts_with("<span class=\"lines\"><time "), "{last}");
+}
+
+#[tokio::test]
+async fn a_message_of_several_lines_has_them_in_one_form() {
+    let scene = Scene::with_chat();
+    let token = scene.token("/chat?session=one").await;
+    let fields = [
+        ("token", token.as_str()),
+        ("session", "one"),
+        ("words", "first\r\nsecond"),
+    ];
+    scene.send(post("/chat/send", &fields)).await;
+    let mut page = String::new();
+    while !page.contains("You said: first") {
+        tokio::task::yield_now().await;
+        page = scene.page("/chat?session=one").await;
+    }
+    assert!(page.contains("You said: first\nsecond"), "{page}");
+    assert!(!page.contains("U+000D"), "{page}");
 }

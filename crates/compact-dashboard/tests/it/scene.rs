@@ -49,7 +49,11 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(actions: ActionMode) -> Scene {
-        let compact = engine();
+        Scene::over(engine(), actions)
+    }
+
+    /// The same over what an engine has on record.
+    pub(crate) fn over(compact: Compact, actions: ActionMode) -> Scene {
         let dashboard = Dashboard::new(compact.clone(), "", actions, HostRule::Loopback).unwrap();
         let service = router(Arc::new(dashboard));
         Scene { compact, service }

@@ -92,6 +92,33 @@ async fn a_long_task_stays_within_the_window_and_its_view_is_frozen() {
 }
 
 #[tokio::test]
+async fn a_session_that_stands_before_a_compaction_is_gone_on_with_under_its_name() {
+    let scene = Scene::new(WINDOW, chat_answer).await;
+    run_session(&scene, 40, "parser", &[("x-compact-session", "long")]).await;
+    let records = scene.compact.session_records("long").await.unwrap();
+    let first = records[0].receipt_id.as_str();
+    let branch = "long~before-1";
+    let branched = scene.compact.branch_before("long", first, branch);
+    branched.await.unwrap();
+    let held = scene.compact.restore(branch).await.unwrap().bytes;
+    let mut request: Value = serde_json::from_slice(&held).unwrap();
+    let messages = request["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": "Done."}));
+    messages.push(json!({"role": "user", "content": "Go on from here."}));
+    let headers = [("x-compact-session", branch)];
+    let answer = scene
+        .post("/v1/chat/completions", &headers, request.to_string())
+        .await;
+    assert_eq!(answer.headers["x-compact-session"], branch);
+    let records = scene.compact.session_records(branch).await.unwrap();
+    assert_eq!(
+        records.len(),
+        2,
+        "what it held, and the compaction that was due"
+    );
+}
+
+#[tokio::test]
 async fn histories_without_names_are_told_apart_by_what_they_say() {
     let scene = Scene::new(WINDOW, chat_answer).await;
     for n in 0..25 {

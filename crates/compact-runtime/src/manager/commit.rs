@@ -126,6 +126,7 @@ impl Manager {
             exact: matches!(self.archive_mode, ArchiveMode::Exact),
             created_at: self.clock.timestamp(),
             elapsed_ms: started.elapsed().as_millis() as u64,
+            window: self.window,
         };
         let record = build_record(measured, &made, fields, continues)?;
         Ok(StoredCompaction {

@@ -25,8 +25,9 @@ use compact_core::policy::Policy;
 use compact_core::receipt::Receipt;
 use compact_core::redact::{self, RedactionCounts};
 use compact_core::token::{EstimatorExt, TokenAccount, Tokens};
-use compact_core::trigger::{self, CompactionCause, TriggerDecision};
+use compact_core::trigger::{self, TriggerDecision};
 use compact_core::usage::gauge::LiveContext;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::commit::{CommittedCompaction, StoredCompaction};
@@ -36,10 +37,11 @@ use super::gate::CommitGate;
 use super::lease::HeldLease;
 use super::lineage::ResolvedHistory;
 use super::model_summary::{AdviceVerdict, ModelAdvice};
+use super::request::FailureRecord;
 use super::session_state::SessionSnapshot;
 use super::{
-    ArchiveMode, CompactionRequest, DOES_NOT_FIT, Manager, RequestOutcome, STORE_FAILED, digest,
-    turn_name,
+    ArchiveMode, CompactionRequest, DOES_NOT_FIT, FAILED_EVENT, Manager, RequestOutcome,
+    STORE_FAILED, digest, turn_name,
 };
 use crate::error::Error;
 use crate::port::catalog::{Attempt, CatalogError, CompactionRecord, Lease};
@@ -282,8 +284,7 @@ impl<'a> CompactionJob<'a> {
     /// another process compacts the same session.
     pub async fn compact(self) -> Result<RequestOutcome, Error> {
         let (mut job, held) = self.claim().await?;
-        // Whatever the pressure: somebody wanted it.
-        job.scope.cause = Some(CompactionCause::Asked);
+        job.scope.cause = Some(job.measured.request.cause);
         let (gate, lease) = (CommitGate::default(), held.lease().cloned());
         let outcome = held.run_leased(job.run(&gate, lease.as_ref())).await;
         let ended = match &outcome {
@@ -626,8 +627,13 @@ impl Manager {
             error: error.to_owned(),
         };
         self.emit(scope, failed);
+        if measured.request.on_failure == FailureRecord::None {
+            return;
+        }
+        let at = self.clock.timestamp();
+        let event = json!({ "event": FAILED_EVENT, "error": error, "ts": at });
         let attempt = Attempt {
-            at: self.clock.timestamp(),
+            at,
             turn: turn_name(&measured.conversation, &measured.hashes),
             outcome: outcome.to_owned(),
             tokens: measured.decision.tokens.0,
@@ -636,5 +642,6 @@ impl Manager {
             .catalog
             .save_attempt(&measured.session_id, &attempt)
             .await;
+        let _ = self.catalog.save_event(&measured.session_id, &event).await;
     }
 }

@@ -72,6 +72,9 @@ pub(super) const STORE_FAILED: &str = "store_failed";
 /// The outcome that a person puts in the place of a failure: the next attempt may be made at once.
 pub const RETRY_ASKED: &str = "retry_asked";
 
+/// The event of a session that says why an attempt failed.
+pub const FAILED_EVENT: &str = "compact.attempt_failed";
+
 /// Runs compactions for any number of sessions. Its calls need a Tokio runtime with timers, as
 /// `enable_all` gives: a lease is renewed while work goes on.
 #[derive(Clone)]

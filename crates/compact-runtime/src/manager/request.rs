@@ -4,6 +4,7 @@ use bytes::Bytes;
 use compact_core::event::TraceContext;
 use compact_core::message::Conversation;
 use compact_core::token::Tokens;
+use compact_core::trigger::CompactionCause;
 use compact_core::wire::WireRules;
 use compact_formats::ParsedTranscript;
 
@@ -24,6 +25,18 @@ pub struct CompactionRequest<'a> {
     pub(crate) note: Option<&'a str>,
     pub(crate) host_rendering: Option<&'a [String]>,
     pub(crate) parent: Option<&'a TraceContext>,
+    pub(crate) cause: CompactionCause,
+    pub(crate) on_failure: FailureRecord,
+}
+
+/// Whether a failure stands on the session's record, where it warns and holds later attempts back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FailureRecord {
+    /// It does.
+    #[default]
+    Kept,
+    /// Whoever asked is told, and nobody else.
+    None,
 }
 
 impl<'a> CompactionRequest<'a> {
@@ -47,6 +60,8 @@ impl<'a> CompactionRequest<'a> {
             note: None,
             host_rendering: None,
             parent: None,
+            cause: CompactionCause::Asked,
+            on_failure: FailureRecord::Kept,
         }
     }
 
@@ -95,6 +110,20 @@ impl<'a> CompactionRequest<'a> {
     #[must_use]
     pub fn with_host_rendering(mut self, sections: &'a [String]) -> CompactionRequest<'a> {
         self.host_rendering = Some(sections);
+        self
+    }
+
+    /// Says why it is asked for; by default somebody wants it.
+    #[must_use]
+    pub fn because_of(mut self, cause: CompactionCause) -> CompactionRequest<'a> {
+        self.cause = cause;
+        self
+    }
+
+    /// Keeps a failure off the session's record: what a person tries out says nothing of how the session fares.
+    #[must_use]
+    pub fn as_trial(mut self) -> CompactionRequest<'a> {
+        self.on_failure = FailureRecord::None;
         self
     }
 

@@ -4,7 +4,7 @@
 use compact_core::event::CallOutcome;
 use compact_core::reset::ResetEvent;
 use compact_core::token::Tokens;
-use compact_core::trigger::Verdict;
+use compact_core::trigger::{CompactionCause, Verdict};
 use tokio::sync::watch;
 
 use super::{
@@ -70,7 +70,9 @@ impl HardReset {
         let input = self
             .keep_artifact(pressure, Artifact::SummarizerInput, at, &sections.concat())
             .await;
-        match self.compact_history(&sections).await {
+        let cause = pressure.decision.cause;
+        let cause = cause.unwrap_or(CompactionCause::Asked);
+        match self.compact_history(&sections, cause).await {
             Ok(commit) => {
                 let text = summary_text(&commit.compaction.view);
                 let summary = self
@@ -110,7 +112,11 @@ impl HardReset {
 
     /// All that the window allows is allowed: what a reset keeps is bounded by itself, the summary
     /// by a sixteenth of the window.
-    async fn compact_history(&mut self, sections: &[String]) -> Result<CommittedCompaction, Error> {
+    async fn compact_history(
+        &mut self,
+        sections: &[String],
+        cause: CompactionCause,
+    ) -> Result<CommittedCompaction, Error> {
         let account = self.account();
         let most = self.manager.largest_budget(&account);
         let budget = most.min(account.history - Tokens(1));
@@ -121,6 +127,7 @@ impl HardReset {
                 .with_budget(budget)
                 .with_summary_limit(Tokens(self.manager.window.0 / 16))
                 .with_host_rendering(sections)
+                .because_of(cause)
                 .within_span(self.call.as_ref());
         match self.manager.compact(&request).await? {
             RequestOutcome::Done(commit) => Ok(*commit),

@@ -20,7 +20,7 @@ use compact_core::message::{Conversation, Entry, EntryKind};
 use compact_core::outline::{Outline, UnitHealth};
 use compact_core::reset::{CompactionState, TriggerReason, events_of};
 use compact_core::token::{TokenAccount, TokenCache, Tokens};
-use compact_core::trigger::{self, TriggerDecision, Verdict};
+use compact_core::trigger::{self, CompactionCause, TriggerDecision, Verdict};
 use compact_core::usage::Usage;
 use compact_core::window::Window;
 use compact_core::wire::WireRules;
@@ -177,7 +177,8 @@ impl HardReset {
     /// A person asks for another attempt, whatever the pressure; a dead session that succeeds lives.
     pub async fn retry(&mut self) -> Result<ResetCheck, Error> {
         self.state.retry();
-        let pressure = self.measure_pressure();
+        let mut pressure = self.measure_pressure();
+        pressure.decision.cause = Some(CompactionCause::Asked);
         self.attempt(pressure).await
     }
 

@@ -99,6 +99,35 @@ fn a_compaction_is_judged_by_the_requests_that_followed() {
     assert!(next.compactions["r900"].saved_usd.unwrap() > 0.0);
 }
 
+/// Two views of a session that goes on as it was, and the requests that go on with the one before them.
+#[test]
+fn what_was_asked_for_beside_a_session_counts_once_it_is_sent() {
+    let asked = |second| {
+        let mut entry = compaction("a", second);
+        if let JournalFact::Compaction { cause, .. } = &mut entry.fact {
+            *cause = Some(CompactionCause::Asked);
+        }
+        entry
+    };
+    let mut entries = vec![request("a", 0, 90_000), compaction("a", 10)];
+    entries.extend([
+        request("a", 20, 10_000),
+        asked(30),
+        request("a", 40, 11_000),
+    ]);
+    entries.extend([asked(50), request("a", 60, 12_000)]);
+    let beside = report(&entries, 70);
+    assert_eq!(beside.compactions["r10"].requests, 3);
+    for receipt in ["r30", "r50"] {
+        let cost = beside.compactions[receipt];
+        assert_eq!((cost.requests, cost.saved_usd), (0, None), "{receipt}");
+    }
+    entries.push(request("a", 80, 4_000));
+    let sent = report(&entries, 90);
+    let requests = ["r10", "r30", "r50"].map(|receipt| sent.compactions[receipt].requests);
+    assert_eq!(requests, [3, 0, 1]);
+}
+
 #[test]
 fn what_the_next_message_costs_is_known_before_it_is_sent() {
     let price = price_of(Some(MODEL)).unwrap();

@@ -21,8 +21,8 @@ use crate::report::COLUMNS;
 use crate::report::number::{format_count, format_share, group_digits};
 use crate::report::text::one_line;
 
-/// Fields that a repeated compaction may tell differently, because they are of the moment.
-const MOMENTARY: [&str; 2] = ["created_at", "elapsed_ms"];
+/// Fields that a repeated compaction may tell differently, because they are of the moment and its program.
+const MOMENTARY: [&str; 3] = ["created_at", "elapsed_ms", "window"];
 
 /// Checks a receipt.
 pub(super) fn run(

@@ -34,11 +34,13 @@ pub struct RuntimeFields {
     pub created_at: String,
     /// How long the compaction took, in milliseconds.
     pub elapsed_ms: u64,
+    /// The window that the history was counted against.
+    pub window: Tokens,
 }
 
 impl RuntimeFields {
     /// The names of these fields in a receipt's JSON.
-    pub const NAMES: [&'static str; 4] = ["archive", "exact", "created_at", "elapsed_ms"];
+    pub const NAMES: [&'static str; 5] = ["archive", "exact", "created_at", "elapsed_ms", "window"];
 }
 
 /// What the archive holds of a compaction.
@@ -231,6 +233,11 @@ impl StoredReceipt {
     /// Returns how long the compaction took, in milliseconds.
     pub fn elapsed_ms(&self) -> Option<u64> {
         self.read("/elapsed_ms")
+    }
+
+    /// Returns the window that the history was counted against; earlier versions wrote none.
+    pub fn window(&self) -> Option<Tokens> {
+        self.read("/window")
     }
 
     /// Returns who left a file that was no compaction's: `hook` or `run`.
