@@ -68,7 +68,7 @@ fn pinned_whole(
 ) -> Result<(), String> {
     let says = |entry: &usize| {
         let entry = conversation.entries.get(*entry);
-        rules.reasoning == ReasoningRule::Keep || entry.is_none_or(says_something)
+        rules.reasoning == ReasoningRule::Keep || entry.is_none_or(holds_more_than_reasoning)
     };
     let pinned = outline
         .units
@@ -95,7 +95,7 @@ fn pinned_whole(
 
 /// False for reasoning that is an entry by itself, as where each block of a message has a line of its own: an edit before
 /// it voids it, and then it goes from a pinned exchange as it does from within an entry.
-fn says_something(entry: &Entry) -> bool {
+fn holds_more_than_reasoning(entry: &Entry) -> bool {
     let is_reasoning = |block: &Block| matches!(block, Block::Reasoning { .. });
     entry.blocks.is_empty() || !entry.blocks.iter().all(is_reasoning)
 }
