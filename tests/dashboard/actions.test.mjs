@@ -83,6 +83,11 @@ test("undo makes a session that stands before the compaction, and changes nothin
   await checkPage(page);
   await picture(page, "undo");
   scene.run(["archive", "verify"]);
+  const phone = await openPage(browser, address, { width: 390 });
+  await visit(phone, `/entry?name=shop~before-2&receipt=${state[1].receipt_id}&at=8`);
+  await phone.getByRole("link", { name: /Among the others of Copy of/ }).waitFor();
+  await checkPage(phone);
+  await phone.context().close();
   await visit(page, "/");
   const branch = page.locator("table.sessions tbody tr", { hasText: "shop~before-2" });
   assert.equal((await branch.locator("td[data-label=Compactions]").innerText()).trim(), "1", "what was undone is not counted");
@@ -191,7 +196,7 @@ test("a compaction that failed is told in the list and on its page, and Retry ma
   await row.getByRole("link").click();
   await page.waitForURL(/session\?/);
   const warning = page.locator(".notice.warning");
-  assert.match(await warning.innerText(), /The last compaction failed, just now, at ≈ [\d,]+ tokens\. Nothing was changed\./);
+  assert.match(await warning.innerText(), /The last compaction failed, just now, at ≈ [\d,]+ tokens: the summarizer failed: unreachable\. Nothing was changed\./);
   await checkPage(page);
   await picture(page, "retry");
   await warning.getByRole("button", { name: "Retry", exact: true }).click();

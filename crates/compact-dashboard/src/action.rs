@@ -108,7 +108,7 @@ pub(crate) async fn perform(
     // Only who may see the session comes this far.
     let outcome =
         outcome.map_err(|error| error.asked_from(&form.name, dashboard.link(&form.address())))?;
-    dashboard.changes.announce();
+    dashboard.changes.announce(&form.name);
     let page_of = |session: &str| dashboard.link(&format!("/session?name={}", encode(session)));
     let address = match (&outcome.made, action.as_str()) {
         // Whoever starts a session goes on in it, and whoever removes one in the list.

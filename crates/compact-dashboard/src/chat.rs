@@ -37,6 +37,8 @@ pub(crate) struct ChatRoom {
 
 /// What a page shows of a conversation, and who is told that it changed.
 pub(crate) struct ShownChat {
+    /// The session that the conversation was opened under.
+    session: String,
     state: Mutex<ChatState>,
     changes: ChangeSignal,
 }
@@ -157,6 +159,7 @@ impl ChatRooms {
 
     fn open_room(&self, session: &str) -> Result<ChatRoom, Error> {
         let shown = Arc::new(ShownChat {
+            session: session.to_owned(),
             state: Mutex::default(),
             changes: self.changes.clone(),
         });
@@ -229,7 +232,7 @@ impl ChatRoom {
 
     fn follow(&self, session: &mut ResetSession) {
         self.shown.lock().follow(session);
-        self.shown.changes.announce();
+        self.shown.announce();
     }
 }
 
@@ -253,9 +256,13 @@ impl ShownChat {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn announce(&self) {
+        self.changes.announce(&self.session);
+    }
+
     fn add(&self, item: ChatItem) {
         self.lock().items.push(item);
-        self.changes.announce();
+        self.announce();
     }
 }
 
@@ -300,6 +307,6 @@ impl EventSink for ShownChat {
             _ => return,
         }
         drop(state);
-        self.changes.announce();
+        self.announce();
     }
 }

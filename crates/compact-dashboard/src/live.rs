@@ -3,6 +3,7 @@
 //! Others compact in processes of their own, so the catalog and the journal are looked at every second as long as a page is open; what is
 //! done here is told at once.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -19,32 +20,49 @@ use crate::visit::{Asked, Visit};
 /// How often the catalog is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Counts what was changed here; `None` when all is over.
+/// Counts what was changed here, by session; `None` when all is over.
 #[derive(Clone)]
-pub(crate) struct ChangeSignal(watch::Sender<Option<u64>>);
+pub(crate) struct ChangeSignal(watch::Sender<Option<ChangeCounts>>);
+
+/// How often each session was changed.
+type ChangeCounts = BTreeMap<String, u64>;
 
 impl Default for ChangeSignal {
     fn default() -> Self {
-        ChangeSignal(watch::Sender::new(Some(0)))
+        ChangeSignal(watch::Sender::new(Some(ChangeCounts::new())))
     }
 }
 
 impl ChangeSignal {
-    /// Tells every open page.
-    pub(crate) fn announce(&self) {
-        self.0
-            .send_modify(|count| *count = count.map(|count| count + 1));
+    /// Tells every open page that may show the session.
+    pub(crate) fn announce(&self, session: &str) {
+        self.0.send_modify(|counts| {
+            if let Some(counts) = counts {
+                *counts.entry(session.to_owned()).or_default() += 1;
+            }
+        });
     }
 
-    /// Returns how much was changed so far: a page that is about to be made says so when it asks for the stream.
-    pub(crate) fn count(&self) -> u64 {
-        self.0.borrow().unwrap_or(0)
+    /// Returns how much was changed so far of sessions whose names begin so: a page that is about to be made says so when it
+    /// asks for the stream.
+    pub(crate) fn count(&self, scope: &str) -> u64 {
+        self.0
+            .borrow()
+            .as_ref()
+            .map_or(0, |counts| count_changes(counts, scope))
     }
 
     /// Ends every stream, so that whoever serves them can end.
     pub(crate) fn close(&self) {
         self.0.send_replace(None);
     }
+}
+
+/// Counts the changes of sessions whose names begin so: what others do is not told by a number either.
+fn count_changes(counts: &ChangeCounts, scope: &str) -> u64 {
+    let own = counts.range(scope.to_owned()..);
+    let own = own.take_while(|(session, _)| session.starts_with(scope));
+    own.map(|(_, count)| count).sum()
 }
 
 /// What the address asks for.
@@ -84,7 +102,7 @@ pub(crate) async fn stream(
 /// What an open page has seen.
 struct LiveStream {
     visit: Visit<StreamQuery>,
-    changes: watch::Receiver<Option<u64>>,
+    changes: watch::Receiver<Option<ChangeCounts>>,
     seen: u64,
     mark: Option<ChangeMark>,
 }
@@ -93,16 +111,15 @@ impl LiveStream {
     /// Waits for a change that is the viewer's to see; `None` when all is over.
     async fn wait(&mut self) -> Option<()> {
         loop {
-            let count = (*self.changes.borrow_and_update())?;
+            let scope = self.visit.viewer.scope.as_str();
+            let count = count_changes(self.changes.borrow_and_update().as_ref()?, scope);
             let now = read_mark(&self.visit, self.mark.as_ref()).await;
             let differs = match (&now, &self.mark) {
                 (Some(now), Some(mark)) => now.differs_from(mark),
                 (now, mark) => now.is_some() != mark.is_some(),
             };
-            // Whoever sees a part of all sessions is told what happened to those: what others do here is theirs.
-            let is_news = self.visit.viewer.scope.is_empty() && count > self.seen;
             self.mark = now;
-            if is_news || differs {
+            if count > self.seen || differs {
                 self.seen = count;
                 return Some(());
             }

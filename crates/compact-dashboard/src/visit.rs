@@ -52,11 +52,7 @@ impl<Q: Asked> FromRequest<Arc<Dashboard>> for Visit<Q> {
         dashboard: &Arc<Dashboard>,
     ) -> Result<Visit<Q>, PageError> {
         let viewer: Viewer = request.extensions().get().cloned().unwrap_or_default();
-        // How much others did here is not for whoever sees a part.
-        let seen = match viewer.scope.as_str() {
-            "" => dashboard.changes.count(),
-            _ => 0,
-        };
+        let seen = dashboard.changes.count(&viewer.scope);
         let changes = ![Method::GET, Method::HEAD].contains(request.method());
         let asked: Q = match changes {
             true => read_form(request).await?,

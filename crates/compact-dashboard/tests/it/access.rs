@@ -156,6 +156,42 @@ async fn pages_that_only_show_lead_to_no_chat() {
     assert!(!list.contains("href=\"/chat\""), "{list}");
 }
 
+#[tokio::test]
+async fn a_tenants_page_follows_its_own_chat_and_no_others() {
+    let dashboard = Dashboard::new(engine(), "", ActionMode::Allowed, HostRule::Loopback);
+    let dashboard = Arc::new(dashboard.unwrap().with_chat(engine(), None));
+    let service = |scope: &str| {
+        let scope = scope.to_owned();
+        router(Arc::clone(&dashboard)).layer(Extension(Viewer { scope }))
+    };
+    let page = service("bob/").oneshot(get("/chat")).await.unwrap();
+    let page = body_text(page).await;
+    let (_, token) = page.split_once("name=\"token\" value=\"").unwrap();
+    let token = token.split_once('"').unwrap().0;
+    let say = async |scope: &str| {
+        let session = format!("{scope}chat");
+        let fields = [
+            ("token", token),
+            ("session", session.as_str()),
+            ("words", "Hello."),
+        ];
+        let answer = service(scope).oneshot(post("/chat/send", &fields)).await;
+        assert_eq!(answer.unwrap().status(), StatusCode::SEE_OTHER);
+    };
+    let stream = service("alice/").oneshot(get("/live?seen=0")).await;
+    let mut events = stream.unwrap().into_body();
+    say("bob/").await;
+    let wait = Duration::from_millis(1_600);
+    assert!(
+        timeout(wait, events.frame()).await.is_err(),
+        "what another one says is told"
+    );
+    let list = service("alice/").oneshot(get("/")).await.unwrap();
+    assert!(body_text(list).await.contains("/live?seen=0"));
+    say("alice/").await;
+    assert!(timeout(wait, events.frame()).await.is_ok());
+}
+
 /// A dashboard as a tenant sees it.
 fn service_of(scope: &str, compact: Compact) -> Router {
     let dashboard = Dashboard::new(compact, "", ActionMode::Allowed, HostRule::Loopback);
