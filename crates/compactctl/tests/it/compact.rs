@@ -15,7 +15,7 @@ fn a_compaction_is_told_to_people() {
           before BAR N
           after BAR N -N %
 
-          kept N pinned, N turns, N tool exchanges, N cut to fit
+          kept N pinned, N turns, N tool exchanges
           summarized N entries into summary vN of N tokens (task state)
           retention N % of N facts: N in view, N in the archive
           archive ...

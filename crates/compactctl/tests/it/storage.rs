@@ -253,12 +253,20 @@ fn a_session_that_is_called_like_a_receipt_does_not_stand_for_it() {
     assert_eq!(place.run(&["restore", short]).ok().text(), lines(0..30));
     assert_eq!(place.run(&["restore", name]).ok().text(), lines(40..80));
     // The same name from a transcript is no import; nothing takes it for the receipt.
-    let other = compact_elsewhere(&place, "store", short, &lines(80..120));
+    compact_elsewhere(&place, "store", short, &lines(80..120));
+    let (named_receipt, named_session) = (format!("receipt:{receipt}"), format!("session:{short}"));
     for command in ["restore", "verify", "remember"] {
         let failed = place.run(&[command, short]).failed(2);
         let says = |text: &str| failed.stderr.contains(text);
-        assert!(says(&receipt) && says(&other), "{}", failed.stderr);
+        assert!(
+            says(&named_receipt) && says(&named_session),
+            "{}",
+            failed.stderr
+        );
     }
+    let restored = |name: &str| place.run(&["restore", name]).ok().text();
+    assert_eq!(restored(&named_receipt), lines(0..30));
+    assert_eq!(restored(&named_session), lines(80..120));
     assert_eq!(place.run(&["expand", &pointer]).ok().text(), before);
     assert_eq!(place.run(&["restore", &receipt]).ok().text(), lines(0..30));
     let searched = place.run(&["recall", "case", "90", "--session", short]);

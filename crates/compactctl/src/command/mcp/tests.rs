@@ -72,7 +72,7 @@ fn each_tool_says_when_to_use_it_and_what_it_takes_and_gives() {
     expect_test::expect![[r#"
         recall: query session after latest limit offset -> note hits next_offset has_all_words unknown_words unreadable
         remember: session offset -> note session_id receipt_id summary_version created_at text offset total_chars next_offset
-        expand: pointer grep lines around raw offset -> note pointer session_id role heading exact beside text offset total_chars next_offset
+        expand: pointer session grep lines around raw offset -> note pointer session_id role heading exact beside text offset total_chars next_offset
         compact: path budget note output session session_index whole -> outcome receipt_id session_id tokens_before tokens_after budget retention summary_version output reason
     "#]].assert_eq(&table);
 }
