@@ -115,7 +115,8 @@ impl Journal {
                 .filter_map(|line| read_line(&line));
             entries.extend(read.filter(|entry| entry.at >= since));
         }
-        entries.sort_by_key(|entry| entry.at);
+        // Events tell their time in milliseconds: within one, what was written first comes first.
+        entries.sort_by_key(|entry| entry.at.as_millisecond());
         entries
     }
 

@@ -90,6 +90,18 @@ fn what_is_noted_is_read_again_by_time_and_nothing_else_is_noted() {
 }
 
 #[test]
+fn within_a_millisecond_what_was_noted_first_comes_first() {
+    let folder = tempdir().unwrap();
+    let journal = Journal::new(folder.path());
+    journal.note_project("s", "/home/a/shop", time("2026-01-05T00:00:00.0019Z"));
+    journal.emit(&request("2026-01-05T00:00:00.001Z"));
+    let read = journal.read_since(Timestamp::UNIX_EPOCH, |_| true);
+    let projects = read.iter().map(|entry| &entry.fact);
+    let is_project = |fact: &JournalFact| matches!(fact, JournalFact::Project(_));
+    assert_eq!(projects.map(is_project).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
 fn a_torn_line_costs_itself_and_old_weeks_are_removed() {
     let folder = tempdir().unwrap();
     let journal = Journal::new(folder.path());
