@@ -94,7 +94,7 @@ check_tables!(PARTS, |list| list.check_lines(WordList::new, WordList::is_part_of
 check_tables!(
     LABELS,
     |list| list.check_lines(WordList::new, WordList::has),
-    own_label
+    own_label contrast
 );
 
 check_tables!(WORDS, |list| list.check_words(),

@@ -15,7 +15,7 @@ use foldhash::fast::FixedState;
 
 use super::quotation::quoted_rules;
 use super::value::{is_value, sentence_words};
-use crate::cue_list::{WordList, cue_file};
+use crate::cue_list::{WordList, cue_file, cue_lines};
 use crate::ledger::{
     DoubtfulWithdrawal, Fact, Facts, Revocations, RevokedStatement, Withdrawal, clip, find_phrase,
     is_change, is_lifting, is_prohibition, is_replacement, is_revision, rule_label,
@@ -148,31 +148,23 @@ struct Contrast<'s> {
     rejected: &'s str,
 }
 
-/// Words between what is chosen and what is not.
-const CONTRASTS: [&str; 14] = [
-    " instead of ",
-    " rather than ",
-    " statt ",
-    " anstatt ",
-    " anstelle ",
-    " au lieu de ",
-    " plutôt que ",
-    " en lugar de ",
-    " en vez de ",
-    " invece di ",
-    " al posto di ",
-    " em vez de ",
-    " ao invés de ",
-    " вместо ",
-];
+/// Splits a sentence where it says what it chooses against.
+fn split_contrast(sentence: &str) -> Option<(&str, &str)> {
+    cue_lines(cue_file!("contrast")).find_map(|mark| {
+        let between = |at: usize| {
+            let (before, rest) = (sentence.get(..at)?, sentence.get(at + mark.len()..)?);
+            Some((before.strip_suffix(' ')?, rest.strip_prefix(' ')?))
+        };
+        let mut places = sentence.match_indices(mark);
+        places.find_map(|(at, _)| between(at))
+    })
+}
 
 impl<'s> Contrast<'s> {
     fn of(sentence: &'s str) -> Option<Contrast<'s>> {
         let (chosen, rest) = match sentence.strip_prefix("Instead of ") {
             Some(rest) => ("", rest),
-            None => CONTRASTS
-                .iter()
-                .find_map(|mark| sentence.split_once(mark))?,
+            None => split_contrast(sentence)?,
         };
         let end = rest.find([',', ';', '.']).unwrap_or(rest.len());
         let (rejected, behind) = rest.split_at_checked(end)?;
